@@ -191,7 +191,7 @@ pub enum Command {
     /// End the freeze of a namespace
     ///
     /// The command removes the annotations cronwheel.dev/freeze-until and freeze-reason of the namespace. The annotation
-    /// cronwheel.dev/on-resume of each CronJob determines what starts then; without it, its latest slot starts at once. The
+    /// cronwheel.dev/on-resume of each CronJob determines what starts then; without it, cronwheel.dev/missed-runs; without both, its latest slot starts at once. The
     /// account needs get and patch on namespaces
     Thaw(ThawArgs),
     /// Print the completion script of a shell

@@ -26,7 +26,7 @@ pub struct FreezeArgs {
     /// End of the freeze: an instant in RFC 3339, e.g. 2026-12-27T06:00:00Z, or a duration from now, e.g. 2h or 3d
     #[arg(long, value_name = "INSTANT|DURATION", value_parser = parse_until, allow_hyphen_values = true)]
     until: Until,
-    /// Why nothing may start, for the readers of the namespace and of cronwheel explain
+    /// Why nothing may start, for the readers of the namespace
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -217,12 +217,15 @@ impl Slot {
     pub fn lateness(&self) -> Option<SignedDuration> {
         match &self.outcome {
             SlotOutcome::Started {
-                is_backfilled: true, ..
-            } => None,
-            SlotOutcome::Started { created, .. } => {
-                Some(created.duration_since(self.startable()).max(SignedDuration::ZERO))
-            }
-            SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => None,
+                created,
+                is_backfilled: false,
+                ..
+            } => Some(created.duration_since(self.startable()).max(SignedDuration::ZERO)),
+            SlotOutcome::Started { .. }
+            | SlotOutcome::Open
+            | SlotOutcome::Lost(_)
+            | SlotOutcome::Skipped(_)
+            | SlotOutcome::NotObserved => None,
         }
     }
 

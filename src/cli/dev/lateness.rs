@@ -84,7 +84,7 @@ mod tests {
     fn lateness_is_read_from_the_dispatcher_histogram() {
         let metrics = crate::telemetry::metrics::Metrics::register();
         let before = read(&metrics.dispatch.lateness);
-        for seconds in [0.0004, 0.002, 100.0] {
+        for seconds in [0.0004, 0.002, 4_000.0] {
             metrics.dispatch.lateness.observe(seconds);
         }
         let mut window = LatenessWindow::default();

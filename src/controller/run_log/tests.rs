@@ -102,7 +102,7 @@ fn a_hundred_lines_a_second_are_written_and_the_others_wait_or_are_counted() {
         ended.add(run(InstantOutcome::Superseded, end));
     }
     let mut runs = RunLog::default();
-    let begun = BootInstant::after_boot(Duration::from_secs(60));
+    let begun = BootInstant::after_boot(Duration::from_mins(1));
     runs.write(&ended, begun);
     let text = captured.take();
     assert_eq!(text.matches("a run was lost").count(), 100);

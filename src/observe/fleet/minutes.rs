@@ -16,9 +16,9 @@ pub(super) struct Minutes {
 /// The rare part of a [`Cell`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Problems {
-    n_late: u32,
-    n_failed: u32,
-    n_lost: u32,
+    late: u32,
+    failed: u32,
+    lost: u32,
 }
 
 /// Values by minute, the oldest first. The default value is not kept.
@@ -41,9 +41,9 @@ impl Minutes {
         self.problems.set(
             minute,
             Problems {
-                n_late,
-                n_failed,
-                n_lost,
+                late: n_late,
+                failed: n_failed,
+                lost: n_lost,
             },
         );
     }
@@ -70,9 +70,9 @@ impl Minutes {
 fn cell(n_runs: u32, problems: Problems) -> Cell {
     Cell {
         n_runs,
-        n_late: problems.n_late,
-        n_failed: problems.n_failed,
-        n_lost: problems.n_lost,
+        n_late: problems.late,
+        n_failed: problems.failed,
+        n_lost: problems.lost,
     }
 }
 

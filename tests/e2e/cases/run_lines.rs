@@ -41,22 +41,25 @@ pub(super) async fn lost_runs_and_jobs_have_their_lines(namespace: Namespace) {
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     let with = |message: &str| lines.iter().find(|line| line["message"] == message);
-    let lost = with("a run was lost").unwrap_or_else(|| panic!("no lost run in {text}"));
+    let lost_line = with("a run was lost").unwrap_or_else(|| panic!("no lost run in {text}"));
     let slot = (last - secs(3)).to_string();
-    assert_eq!(lost["slot"], *slot, "{lost}");
+    assert_eq!(lost_line["slot"], *slot, "{lost_line}");
     let next = last.to_string();
-    assert_eq!(lost["next"], *next, "{lost}");
+    assert_eq!(lost_line["next"], *next, "{lost_line}");
     for (field, expected) in [
         ("namespace", &*namespace.name),
         ("cronjob", "hello"),
         ("outcome", "refused"),
         ("level", "WARN"),
     ] {
-        assert_eq!(lost[field], expected, "{lost}");
+        assert_eq!(lost_line[field], expected, "{lost_line}");
     }
-    let error = lost["error"].as_str().unwrap_or_default();
-    assert!(error.contains("exceeded quota: jobs"), "{lost}");
-    assert!(lost["shard"].is_u64() && lost["term"].as_u64() >= Some(1), "{lost}");
+    let error = lost_line["error"].as_str().unwrap_or_default();
+    assert!(error.contains("exceeded quota: jobs"), "{lost_line}");
+    assert!(
+        lost_line["shard"].is_u64() && lost_line["term"].as_u64() >= Some(1),
+        "{lost_line}"
+    );
 
     let started: Vec<&Value> = lines.iter().filter(|line| line["message"] == "a run started").collect();
     assert_eq!(started.len(), 1, "{text}");

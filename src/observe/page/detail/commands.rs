@@ -57,7 +57,7 @@ fn lost(slots: &[Slot]) -> Option<Meant> {
     let from = lost.next()?;
     Some(Meant {
         from,
-        to: lost.last().unwrap_or(from),
+        to: lost.next_back().unwrap_or(from),
         has_unknown: false,
     })
 }

@@ -171,25 +171,6 @@ impl CronJobState {
         self.open.take().is_some()
     }
 
-    /// [`Rare::startable_since`].
-    pub(crate) fn startable_since(&self) -> Option<Timestamp> {
-        self.rare.as_ref()?.startable_since.get()
-    }
-
-    /// [`Rare::not_permitted_since`].
-    pub(crate) fn not_permitted_since(&self) -> Option<Timestamp> {
-        self.rare.as_ref()?.not_permitted_since.get()
-    }
-
-    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
-    }
-
-    /// Takes the last error of the create of the open slot.
-    pub(crate) fn take_error(&mut self) -> Option<Box<str>> {
-        self.rare.as_deref_mut()?.error.take()
-    }
-
     /// Releases the template, or the template and the metadata, of the record if there is no memory for them.
     fn keep_within_memory(&mut self) {
         let record = &mut self.record;

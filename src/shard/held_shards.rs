@@ -9,6 +9,7 @@ mod held;
 mod pause;
 mod progress;
 pub mod sealing;
+mod settings;
 pub mod survey;
 pub mod takeovers;
 mod totals;
@@ -35,20 +36,15 @@ use super::{
     ids::Uid,
     input::{Input, Scope, WatchStage},
     namespaces::{ManagedNamespaces, NamespaceUpdate},
-    panics::{ContainedPanic, Panics},
+    panics::Panics,
     record::JobRecord,
     refused_creates::RefusedCreates,
-    run_log::{EndedRuns, LoggedRuns},
+    run_log::EndedRuns,
     template_memory::TemplateMemory,
 };
-#[cfg(test)]
-use crate::shard::state::PanicsOn;
-use crate::{
-    schedule::options::Freeze,
-    shard::{
-        ShardCount, ShardId, ShardSet, ShardTerm, Term,
-        state::{ShardConfig, ShardState},
-    },
+use crate::shard::{
+    ShardCount, ShardId, ShardSet, ShardTerm, Term,
+    state::{ShardConfig, ShardState},
 };
 
 /// The only shard of tests that are not about sharding, and its only term.
@@ -142,70 +138,6 @@ impl HeldShards {
             pause: ShardPause::default(),
             survey: Survey::default(),
         }
-    }
-
-    /// The memory for the templates and the metadata of all CronJobs.
-    pub fn template_memory(&self) -> &TemplateMemory {
-        &self.template_memory
-    }
-
-    /// The pace of missed runs.
-    pub fn catch_up_pace(&self) -> &CatchUpPace {
-        &self.catch_up_pace
-    }
-
-    /// The panics on CronJobs that were contained since the last call.
-    pub fn take_panics(&self) -> Vec<ContainedPanic> {
-        self.panics.take()
-    }
-
-    /// Selects the runs that are logged; none at first. Call before the first fact.
-    pub fn log_runs(&mut self, logged: LoggedRuns) {
-        self.ended_runs = EndedRuns::new(logged);
-        for held in self.held.values_mut() {
-            held.state.ended_runs = self.ended_runs.clone();
-        }
-    }
-
-    /// The selected runs that have ended.
-    pub fn ended_runs(&self) -> &EndedRuns {
-        &self.ended_runs
-    }
-
-    /// Tells the shards on which CronJobs to panic.
-    #[cfg(test)]
-    pub(crate) fn panic_on(&mut self, panics_on: PanicsOn) {
-        for held in self.held.values_mut() {
-            held.state.panics_on = Some(panics_on);
-        }
-    }
-
-    /// Manages these namespaces only. Call before the first fact.
-    pub fn manage_only(&mut self, namespaces: ManagedNamespaces) {
-        for held in self.held.values_mut() {
-            held.state.namespaces = namespaces.clone();
-        }
-        self.namespaces = namespaces;
-    }
-
-    /// Lets nothing start before an instant. Call before the first fact.
-    pub fn freeze(&mut self, freeze: Option<&Freeze>) {
-        for held in self.held.values_mut() {
-            held.state.freeze_all(freeze.cloned());
-        }
-    }
-
-    /// Reads these calendars. Call before the first fact.
-    pub fn read_calendars(&mut self, calendars: Calendars) {
-        for held in self.held.values_mut() {
-            held.state.calendars = calendars.clone();
-        }
-        self.calendars = calendars;
-    }
-
-    /// The managed namespaces.
-    pub fn namespaces(&self) -> &ManagedNamespaces {
-        &self.namespaces
     }
 
     /// Creates a single shard with all CronJobs, led from the start.

@@ -1,6 +1,8 @@
 //! What is known of few CronJobs, in one allocation, so that the state of the others stays small.
 
-use super::reports::UnexpectedEvents;
+use jiff::Timestamp;
+
+use super::{CronJobState, reports::UnexpectedEvents};
 use crate::shard::seconds::Seconds;
 
 /// What is known of few CronJobs.
@@ -24,5 +26,26 @@ impl Rare {
             startable_since: self.startable_since,
             ..Rare::default()
         };
+    }
+}
+
+impl CronJobState {
+    /// [`Rare::startable_since`].
+    pub(crate) fn startable_since(&self) -> Option<Timestamp> {
+        self.rare.as_ref()?.startable_since.get()
+    }
+
+    /// [`Rare::not_permitted_since`].
+    pub(crate) fn not_permitted_since(&self) -> Option<Timestamp> {
+        self.rare.as_ref()?.not_permitted_since.get()
+    }
+
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes the last error of the create of the open slot.
+    pub(crate) fn take_error(&mut self) -> Option<Box<str>> {
+        self.rare.as_deref_mut()?.error.take()
     }
 }

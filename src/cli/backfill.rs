@@ -25,13 +25,14 @@ use super::{
     args::values::{parse_namespace, parse_zone},
     error::CommandError,
     explain::parse_name,
+    freeze::present_freeze,
     listed::{Question, list},
     missed::ClusterFlags,
     ui::Cluster,
 };
 use crate::{
     controller::clock::Clock,
-    kube_api::ApiClient,
+    kube_api::{ApiClient, JsonApi},
     observe::{
         facts::CronJobFacts,
         fleet::{CronJobView, Fleet},
@@ -54,7 +55,7 @@ const PARALLEL_MAX: i64 = 50;
 /// Starts the slots of one CronJob that have no Job, the oldest first.
 ///
 /// Each Job is the one that the controller would have created, also for slots that Forbid, suspend or the starting deadline
-/// held back. A slot whose Job exists does not start again, so the command can be interrupted and repeated. The account
+/// held back. In a frozen namespace nothing starts, if the account may get the namespace. A slot whose Job exists does not start again, so the command can be interrupted and repeated. The account
 /// needs get, list and watch on cronjobs and jobs, and create on jobs, in the namespace. Exit code 1 means that a Job
 /// failed or was not started.
 #[derive(Args, Debug)]
@@ -108,6 +109,8 @@ pub struct Sources {
     pub cluster: Cluster,
     /// The client that creates Jobs.
     pub writes: ApiClient,
+    /// The client that reads the namespace.
+    pub namespaces: JsonApi,
     /// The namespace if none is given.
     pub namespace: String,
 }
@@ -152,6 +155,10 @@ pub async fn run<F: Future<Output = ()>>(
     }
     if plan.start.is_empty() {
         return Ok(());
+    }
+    if let Some(frozen) = present_freeze(&sources.namespaces, &name.namespace, clock.wall()).await {
+        let thaw = format!("wait for its end, or end it: cronwheel thaw {}", name.namespace);
+        return Err(format!("{frozen}; {thaw}").into());
     }
     confirm(args, &name, plan.start.len(), &mut console)?;
     let interrupted = pin!(listen()?);

@@ -169,6 +169,7 @@ fn backfill(args: &BackfillArgs) -> Result<(), CommandError> {
         let connections = WriteConnections::connect(&server, 1).map_err(RuntimeError::Connect)?;
         let sources = backfill::Sources {
             writes: ApiClient::new(connections),
+            namespaces: JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?),
             cluster: cluster_of(&config, context, args.cluster_name.as_deref(), server)?,
             namespace: config.default_namespace,
         };

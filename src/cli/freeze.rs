@@ -156,6 +156,28 @@ pub async fn thaw(
         .map_err(CommandError::Write)
 }
 
+/// The freeze of a namespace that has not ended yet, and a text about it. `None` also if the namespace cannot be read.
+pub(super) async fn present_freeze(api: &JsonApi, namespace: &str, now: Timestamp) -> Option<String> {
+    let read = api.get(&format!("/api/v1/namespaces/{namespace}")).await;
+    frozen_text(namespace, &read.ok()?.body, now)
+}
+
+fn frozen_text(namespace: &str, object: &Value, now: Timestamp) -> Option<String> {
+    let annotations = &object["metadata"]["annotations"];
+    let options = NamespaceOptions::read(|name| annotations.get(name).and_then(Value::as_str));
+    let freeze = options?.freeze.filter(|freeze| now < freeze.until)?;
+    let (end, reason) = (end_text(freeze.until, now), reason_text(&freeze.reason));
+    Some(format!("namespace {namespace} is frozen until {end}{reason}"))
+}
+
+fn reason_text(reason: &str) -> String {
+    if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", escaped(reason))
+    }
+}
+
 /// What the end of this freeze means. Its annotation may be in the past, or may never have been a freeze.
 fn thawed_text(namespace: &str, until: &str, freeze: Option<&Freeze>, now: Timestamp) -> String {
     let annotation = OptionName::FreezeUntil.annotation();
@@ -170,11 +192,7 @@ fn thawed_text(namespace: &str, until: &str, freeze: Option<&Freeze>, now: Times
     if *until <= now {
         return format!("namespace {namespace} is not frozen: its freeze ended at {end}; its annotations are removed");
     }
-    let reason = if reason.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", escaped(reason))
-    };
+    let reason = reason_text(reason);
     format!("namespace {namespace} is no longer frozen; the freeze would have ended at {end}{reason}")
 }
 
@@ -238,6 +256,16 @@ mod tests {
             let until = parse_until(text).unwrap().instant(now).unwrap();
             assert_eq!(until, at(end), "{text}");
         }
+    }
+
+    #[test]
+    fn a_namespace_is_frozen_until_the_instant_of_its_annotation() {
+        let object = json!({"metadata": {"annotations": {
+            "cronwheel.dev/freeze-until": "2026-05-05T12:00:00Z", "cronwheel.dev/freeze-reason": "migration"}}});
+        let text = frozen_text("shop", &object, at("2026-05-05T11:00:00Z")).unwrap();
+        assert!(text.starts_with("namespace shop is frozen until ") && text.ends_with(": migration"), "{text}");
+        assert_eq!(frozen_text("shop", &object, at("2026-05-05T12:00:00Z")), None);
+        assert_eq!(frozen_text("shop", &json!({"metadata": {}}), at("2026-05-05T11:00:00Z")), None);
     }
 
     #[test]

@@ -14,6 +14,11 @@ impl Slot {
         Slot(if is_whole { minute } else { minute + 1 })
     }
 
+    /// The slot in the name of a Job.
+    pub(crate) fn of_job(name: &str) -> Option<Slot> {
+        name.rsplit_once('-')?.1.parse().ok().map(Slot)
+    }
+
     /// The slot this many minutes earlier.
     pub(crate) fn before(self, minutes: i64) -> Slot {
         Slot(self.0 - minutes)

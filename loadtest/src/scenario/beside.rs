@@ -188,17 +188,18 @@ impl Beside {
         target.check_audit_log()?;
         let existing = self.existing_jobs(target)?;
         let after = Slots::starting_at(beside.end().start(), 0, minutes_between(beside.end(), last));
+        let outages: Vec<Outage> = outages
+            .into_iter()
+            .map(|outage| outage.judged(&requests.ours))
+            .collect();
         Ok(BesideReport {
             machine: measure::machine_line(target.kubectl(), self.candidate.program()),
             n_managed: self.managed.n_cron_jobs,
             n_unmanaged: self.unmanaged.n_cron_jobs,
             alone: self.period(&alone, &requests, &existing, false),
             beside: self.period(&beside, &requests, &existing, true),
-            after: self.period(&after, &requests, &existing, true),
-            outages: outages
-                .into_iter()
-                .map(|outage| outage.judged(&requests.ours))
-                .collect(),
+            after: self.period(&after, &requests, &existing, true).with_outages(&outages),
+            outages,
             moves,
         })
     }
@@ -327,6 +328,7 @@ impl Beside {
                 .filter(|one| unmanaged.contains(&one.namespace))
                 .count(),
             n_conflicts: ours().filter(|one| one.is_status_conflict()).count(),
+            n_superseded: 0,
             n_deletes_missing: ours().filter(|one| one.verb == "delete" && one.code == 404).count(),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use jiff::Timestamp;
 
-use crate::tracker::Tally;
+use crate::{slots::Slot, tracker::Tally};
 
 /// The last Job of cronwheel's minutes beside the built-in controller comes at most this much later than alone.
 const LAST_JOB_RATIO_MAX: f64 = 1.3;
@@ -29,6 +29,8 @@ pub(super) struct Period {
     pub(super) n_conflicts: usize,
     /// Deletes of cronwheel that met a Job that was gone.
     pub(super) n_deletes_missing: usize,
+    /// Slots without a Job that a later slot superseded in an outage.
+    pub(super) n_superseded: usize,
 }
 
 /// One time without cronwheel.
@@ -44,6 +46,13 @@ pub(super) struct Outage {
 }
 
 impl Outage {
+    /// Whether the slot, of a full minute, had passed when the built-in controller started the next one of its CronJob. That
+    /// supersedes it, as after a restart.
+    fn supersedes(&self, slot: Slot) -> bool {
+        let next = slot.before(-1).start();
+        self.killed < next && next <= self.stood_in
+    }
+
     fn stand_in_seconds(&self) -> f64 {
         self.stood_in.duration_since(self.killed).as_secs_f64()
     }
@@ -64,6 +73,18 @@ pub(super) struct BesideReport {
     pub(super) outages: Vec<Outage>,
     /// How often a namespace moved from one controller to the other.
     pub(super) moves: u32,
+}
+
+impl Period {
+    /// Counts the slots that were superseded in an outage apart from the missed ones.
+    pub(super) fn with_outages(mut self, outages: &[Outage]) -> Period {
+        let n_without = self.managed.missed.len();
+        let is_superseded =
+            |name: &String| Slot::of_job(name).is_some_and(|slot| outages.iter().any(|outage| outage.supersedes(slot)));
+        self.managed.missed.retain(|name| !is_superseded(name));
+        self.n_superseded = n_without - self.managed.missed.len();
+        self
+    }
 }
 
 impl BesideReport {
@@ -102,10 +123,10 @@ impl Display for BesideReport {
         )?;
         writeln!(
             f,
-            "| | due | missed | doubled | last Job | stored by the built-in controller | refused to it | conflicts | \
+            "| | due | superseded | missed | doubled | last Job | stored by the built-in controller | refused to it | conflicts | \
              deletes without a Job | stored by cronwheel elsewhere | missed elsewhere |"
         )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|")?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|---|")?;
         self.alone.write(f, "alone")?;
         self.beside.write(f, "beside")?;
         if self.after.managed.n_expected > 0 {
@@ -152,8 +173,9 @@ impl Period {
             .map_or_else(|| "-".to_owned(), |n| n.to_string());
         writeln!(
             f,
-            "| {name} | {} | {} | {} | {last:.2} s | {} | {} | {} | {} | {} | {missed_elsewhere} |",
+            "| {name} | {} | {} | {} | {} | {last:.2} s | {} | {} | {} | {} | {} | {missed_elsewhere} |",
             tally.n_expected,
+            self.n_superseded,
             tally.missed.len(),
             tally.doubled.len(),
             self.n_stored_by_built_in,
@@ -204,6 +226,25 @@ mod tests {
         missed.after.managed.missed.push("a/b-1".to_owned());
         assert!(!missed.is_clean());
         assert!(missed.to_string().contains("\nmissed: a/b-1\n"));
+    }
+
+    #[test]
+    fn a_slot_before_the_one_of_the_stand_in_is_superseded() {
+        let outage = |stood_in: &str| Outage {
+            stood_in: at(stood_in),
+            ..report().outages[0].clone()
+        };
+        let period = |outage: Outage| {
+            let mut period = Period::default();
+            let slots =
+                ["09:59", "10:00", "10:01"].map(|time| Slot::at_or_after(at(&format!("2026-03-01T{time}:00Z"))));
+            period.managed.missed = slots.map(|slot| slot.job_name("a/b")).to_vec();
+            let period = period.with_outages(&[outage]);
+            (period.n_superseded, period.managed.missed.len())
+        };
+        // Killed at 10:00:00: the slot of 10:00 is superseded once that of 10:01 was due.
+        assert_eq!(period(outage("2026-03-01T10:00:59Z")), (0, 3));
+        assert_eq!(period(outage("2026-03-01T10:01:00.2Z")), (1, 2));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with, uid};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, LookUpOutcome,
-    ResourceVersion, RunNowResult, naming,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobRecord,
+    LookUpOutcome, ResourceVersion, RunNowResult, naming,
 };
 
 /// A CronJob of every full hour that ran last at 10:00, with these options and this version.
@@ -397,6 +397,34 @@ fn o_10_a_seal_waits_for_the_run_and_a_closing_shard_starts_none() {
     world.close();
     world.apply(asked(11, "t1"));
     world.expect(&[]);
+}
+
+/// [`hourly`] under Forbid.
+fn forbid(version: u64, options: &[(&str, &str)]) -> CronJobRecord {
+    CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        ..hourly(version, options)
+    }
+}
+
+#[test]
+fn o_2_a_slot_that_ended_as_missed_does_not_start_after_a_run() {
+    let skip = ("missed-runs", "skip");
+    let mut world = World::new("13:30:00", vec![forbid(10, &[skip])], vec![]);
+    world.expect(&[]);
+    run(&mut world, forbid(11, &[skip, ("run-now", "t1")]), "t1");
+    world.advance_to("13:31:00");
+    world.apply_job(complete(run_job("t1"), "13:31:00"));
+    let name = run_name("t1");
+    world.expect(&[
+        &format!("Normal SawCompletedJob: Saw completed job: {name}, condition: Complete"),
+        "status last=10:00:00 successful=13:31:00 active=[]",
+    ]);
+    let outcomes = world.shard.outcome_counts();
+    assert_eq!(outcomes.outcome(InstantOutcome::Missed), 3);
+    assert_eq!(outcomes.due_instants, 3);
+    world.advance_to("14:00:00");
+    world.expect(&["create hello-29633160 for 2026-05-05T14:00:00Z"]);
 }
 
 #[test]

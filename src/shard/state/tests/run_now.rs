@@ -428,6 +428,54 @@ fn o_2_a_slot_that_ended_as_missed_does_not_start_after_a_run() {
 }
 
 #[test]
+fn o_10_a_token_leaves_the_slot_that_waits() {
+    let mut world = World::new("10:59:59", vec![hourly(10, &[])], vec![]);
+    world.advance_to("11:00:00");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    world.apply(asked(11, "t1"));
+    world.expect(&[]);
+    world.answer_create(CreateOutcome::Failed {
+        message: "etcd".into(),
+        status: Some(500),
+        retry_after: None,
+    });
+    world.expect(&[
+        "Warning FailedCreate: Error creating job: etcd",
+        &create_line("t1", "11:00:00"),
+    ]);
+    world.created();
+    assert_eq!(world.effects(), created_lines("t1"));
+    world.advance_to("11:00:01");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    let order = &world.creates[0];
+    assert_eq!(order.n_attempts_before, 1, "its back-off goes on");
+    assert_eq!(order.late_from, Some(at("11:00:00")), "it is late");
+}
+
+#[test]
+fn o_10_another_token_withdraws_the_create_of_the_former_one() {
+    let mut world = World::new("10:30:00", vec![asked(10, "t1")], vec![]);
+    world.effects();
+    world.apply(asked(11, "t2"));
+    world.expect(&["withdraw the create of hello"]);
+    world.answer_create(CreateOutcome::Withdrawn);
+    world.expect(&[&create_line("t2", "10:30:00")]);
+}
+
+#[test]
+fn o_10_each_invalid_token_is_reported() {
+    let mut world = World::new("10:30:00", vec![asked(10, "no token")], vec![]);
+    for version in 11..13 {
+        let effects = world.effects();
+        assert!(
+            effects.len() == 1 && effects[0].contains("InvalidOption"),
+            "{effects:?}"
+        );
+        world.apply(asked(version, &format!("no token {version}")));
+    }
+}
+
+#[test]
 fn o_11_jobs_of_others_count_for_forbid_only_with_the_option() {
     let manual = manual_job("hello", "by-hand");
     for (options, expected) in [

@@ -476,7 +476,23 @@ fn o_10_each_invalid_token_is_reported() {
 }
 
 #[test]
-fn o_11_jobs_of_others_count_for_forbid_only_with_the_option() {
+fn o_12_forbid_held_back_only_the_slots_after_the_start_of_the_running_job() {
+    for (started, outcome) in [
+        ("10:30:00", InstantOutcome::HeldByForbid),
+        ("13:30:00", InstantOutcome::Superseded),
+    ] {
+        let manual = JobRecord {
+            started: Some(at(started)),
+            ..manual_job("hello", "by-hand")
+        };
+        let record = forbid(10, &[("manual-jobs", "count")]);
+        let world = World::new("14:30:00", vec![record], vec![manual]);
+        assert_eq!(world.shard.outcome_counts().outcome(outcome), 3, "{started}");
+    }
+}
+
+#[test]
+fn o_12_jobs_of_others_count_for_forbid_only_with_the_option() {
     let manual = manual_job("hello", "by-hand");
     for (options, expected) in [
         (&[][..], "create hello-29632980 for 2026-05-05T11:00:00Z"),
@@ -500,7 +516,7 @@ fn o_11_jobs_of_others_count_for_forbid_only_with_the_option() {
 }
 
 #[test]
-fn o_11_a_job_of_others_moves_no_cursor() {
+fn o_12_a_job_of_others_moves_no_cursor() {
     let record = hourly(10, &[("manual-jobs", "count")]);
     let manual = JobRecord {
         scheduled: Some(at("10:20:00")),

@@ -37,11 +37,17 @@ const REPLACE_WAIT: SignedDuration = SignedDuration::from_secs(1);
 impl ShardState {
     /// Starts the run that a CronJob is asked for, or goes on with it.
     pub(super) fn run_now(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let cron_job = self.index.cron_job_mut(owner);
+        let cron_job = self.index.cron_job(owner);
         // The usual case.
         if cron_job.run.is_none() && cron_job.asked_run().is_none() {
             return;
         }
+        if let Some(token) = self.found_run(owner) {
+            self.end_run(owner, &token, RunNowResult::Created);
+            // A slot may have waited for the answer.
+            return self.wake_at(owner, now);
+        }
+        let cron_job = self.index.cron_job_mut(owner);
         if let Some(run) = cron_job.run.as_mut().filter(|run| run.open.must_be_settled()) {
             if let Some(next) = run.open.look_up_mut().map(|look_up| look_up.retry(now)) {
                 self.look_up_or_wait(owner, next);
@@ -63,6 +69,13 @@ impl ShardState {
         if self.may_run_now(owner, now) {
             self.begin_run(owner, token, now);
         }
+    }
+
+    /// The token of the run whose Job is looked up although it is known: the watch has delivered it.
+    fn found_run(&self, owner: OwnerIndex) -> Option<Box<str>> {
+        let run = self.index.cron_job(owner).run.as_ref()?;
+        run.open.look_up()?;
+        self.job_of_run(owner, &run.token).map(|_| run.token.clone())
     }
 
     /// The known Job of a run.

@@ -476,6 +476,28 @@ fn o_10_each_invalid_token_is_reported() {
 }
 
 #[test]
+fn o_10_the_job_of_a_run_ends_its_look_up() {
+    let mut world = World::new("10:30:00", vec![forbid(10, &[("run-now", "t1")])], vec![]);
+    world.effects();
+    world.answer_create(CreateOutcome::Unanswered {
+        message: "timeout".into(),
+        is_unreachable: false,
+    });
+    world.effects();
+    world.answer_look_up(LookUpOutcome::NotPermitted { message: "no".into() });
+    // The slot waits for the look-up.
+    world.advance_to("11:00:30");
+    world.expect(&[&format!("look up {}", run_name("t1"))]);
+    world.apply_job(complete(run_job("t1"), "10:50:00"));
+    world.expect(&["status last=10:00:00 successful=10:50:00 active=[] urgent"]);
+    assert_eq!(done(&world), Some("t1"));
+    world.advance_to("11:00:31");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    world.answer_look_up(LookUpOutcome::NotPermitted { message: "no".into() });
+    world.expect(&[]);
+}
+
+#[test]
 fn o_12_forbid_held_back_only_the_slots_after_the_start_of_the_running_job() {
     for (started, outcome) in [
         ("10:30:00", InstantOutcome::HeldByForbid),

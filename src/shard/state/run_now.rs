@@ -184,7 +184,7 @@ impl ShardState {
             } => self.run_created(owner, &token, uid, &resource_version),
             // Whoever asked for it corrects the CronJob and asks again.
             CreateOutcome::Invalid { message } => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
             CreateOutcome::NotPermitted { message } => self.retry_run(owner, &message, SignedDuration::ZERO, now),
@@ -194,7 +194,7 @@ impl ShardState {
             CreateOutcome::Failed {
                 message, retry_after, ..
             } => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.retry_run(owner, &message, requested_wait(retry_after), now);
             }
             CreateOutcome::AlreadyExists { message } | CreateOutcome::Unanswered { message, .. } => {
@@ -282,7 +282,7 @@ impl ShardState {
                 self.end_run(owner, &token, RunNowResult::Created);
             }
             LookUpOutcome::Found(_) => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
             // The watch delivered its creation and deletion.
@@ -292,6 +292,12 @@ impl ShardState {
                 self.note_failed_look_up(owner, request, answer, now);
             }
         }
+    }
+
+    /// Reports the error of a run. It is not that of the open slot.
+    fn report_failed_run(&mut self, owner: OwnerIndex, message: &str) {
+        let message = format!("Error creating job: {message}");
+        self.emit_event(owner, EventReason::FailedCreate, message);
     }
 
     /// Repeats the create of a run later, or gives the run up.

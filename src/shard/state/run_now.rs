@@ -20,7 +20,7 @@ use crate::{
         index::{JobIndex, OwnerIndex},
         naming,
         outcome::{CreateOutcome, LookUpOutcome},
-        outcome_counts::RunNowResult,
+        outcome_counts::{InstantOutcome, RunNowResult},
         record::{ConcurrencyPolicy, JobCreator, JobRecord},
     },
 };
@@ -43,7 +43,7 @@ impl ShardState {
             return;
         }
         if let Some(token) = self.found_run(owner) {
-            self.end_run(owner, &token, RunNowResult::Created);
+            self.end_with_known_job(owner, &token);
             // A slot may have waited for the answer.
             return self.wake_at(owner, now);
         }
@@ -64,7 +64,7 @@ impl ShardState {
             return self.wake_at(owner, until);
         }
         if self.job_of_run(owner, &token).is_some() {
-            return self.end_run(owner, &token, RunNowResult::Created);
+            return self.end_with_known_job(owner, &token);
         }
         if self.may_run_now(owner, now) {
             self.begin_run(owner, token, now);
@@ -235,6 +235,7 @@ impl ShardState {
         }
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
         self.end_run(owner, token, RunNowResult::Created);
+        self.log_asked(owner, token, InstantOutcome::Created);
     }
 
     /// Looks up the Job of a run, which may exist and may be another's.
@@ -279,14 +280,14 @@ impl ShardState {
         let (token, message, had_job) = (run.token.clone(), message.clone(), run.open.gone.is_some());
         match answer {
             LookUpOutcome::Found(_) if self.job_of_run(owner, &token).is_some() => {
-                self.end_run(owner, &token, RunNowResult::Created);
+                self.end_with_known_job(owner, &token);
             }
             LookUpOutcome::Found(_) => {
                 self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
             // The watch delivered its creation and deletion.
-            LookUpOutcome::Gone if had_job => self.end_run(owner, &token, RunNowResult::Created),
+            LookUpOutcome::Gone if had_job => self.end_with_known_job(owner, &token),
             LookUpOutcome::Gone => self.retry_run(owner, &message, SignedDuration::ZERO, now),
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.note_failed_look_up(owner, request, answer, now);
@@ -341,6 +342,12 @@ impl ShardState {
             (true, false) => run.retry_at(now),
             (true, true) => self.retry_run(owner, "a running job could not be deleted", SignedDuration::ZERO, now),
         }
+    }
+
+    /// Ends a run whose Job was found.
+    fn end_with_known_job(&mut self, owner: OwnerIndex, token: &str) {
+        self.end_run(owner, token, RunNowResult::Created);
+        self.log_asked(owner, token, InstantOutcome::Adopted);
     }
 
     /// Ends a run: its token is answered, and is stored as such at once.

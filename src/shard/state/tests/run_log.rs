@@ -42,6 +42,7 @@ fn line(run: &EndedRun) -> String {
             let lateness = lateness.map_or("-".to_owned(), |lateness| format!("{lateness:#}"));
             format!("{name} {} {outcome} job={job} lateness={lateness}", time(*slot))
         }
+        RunEnd::Asked { token, job } => format!("{name} {outcome} token={token} job={job}"),
     }
 }
 
@@ -133,6 +134,19 @@ fn asked(token: &str) -> CronJobRecord {
         resource_version: ResourceVersion(11),
         schedule: schedule_with("* * * * *", &[("run-now", token)], 0),
         ..cron_job("hello")
+    }
+}
+
+#[test]
+fn the_job_of_a_run_that_is_asked_for_is_logged_if_all_runs_are() {
+    for logged in [LoggedRuns::None, LoggedRuns::Lost, LoggedRuns::All] {
+        let mut world = logging(logged, asked("t1"));
+        world.effects();
+        let name = world.creates[0].name.clone();
+        world.created();
+        let expected = [format!("hello created token=t1 job={name}")];
+        let expected = if logged == LoggedRuns::All { &expected[..] } else { &[] };
+        assert_eq!(runs(&world), expected, "{logged:?}");
     }
 }
 

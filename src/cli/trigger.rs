@@ -96,7 +96,10 @@ pub async fn run(
     match followed.answer(ANSWER_WITHIN, LOOK_EVERY).await? {
         Answered::Created => print(format!("job {job} was created"))?,
         Answered::Refused(message) => return Err(format!("the run did not start: {message}").into()),
-        Answered::Nothing(message) => return Err(not_taken_up(namespace, &args.name, &object, message).into()),
+        Answered::Nothing(message) => {
+            let current = followed.cron_job().await?;
+            return Err(not_taken_up(namespace, &args.name, &token, &current, message).into());
+        }
     }
     if args.wait {
         let end = followed.end(args.timeout, LOOK_EVERY * 2).await?;
@@ -124,9 +127,18 @@ fn not_asked(namespace: &str, name: &str, error: JsonError) -> CommandError {
     )
 }
 
-/// Why no controller may have taken the run up.
-fn not_taken_up(namespace: &str, name: &str, cron_job: &Value, message: Option<String>) -> String {
+/// Why no controller may have taken the run up. The CronJob is as it is now.
+fn not_taken_up(namespace: &str, name: &str, token: &str, cron_job: &Value, message: Option<String>) -> String {
     let annotation = OptionName::RunNow.annotation();
+    let asked = cron_job["metadata"]["annotations"][annotation].as_str();
+    if asked != Some(token) {
+        return match asked {
+            Some(other) => {
+                format!("the run did not start: another one was asked for meanwhile, with the token {other}; ask again")
+            }
+            None => "the run did not start: it was withdrawn meanwhile".to_owned(),
+        };
+    }
     let seconds = ANSWER_WITHIN.as_secs();
     let why = match message {
         Some(message) => format!("its job is not created yet: {message}"),
@@ -140,4 +152,25 @@ fn not_taken_up(namespace: &str, name: &str, cron_job: &Value, message: Option<S
         "after {seconds} s, {why}\nThe run starts as soon as it can. To withdraw it: kubectl annotate cronjob {name} -n \
          {namespace} {annotation}-"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_not_taken_up_starts_later_unless_it_is_not_asked_for_any_more() {
+        let text = |annotations: Value| {
+            let cron_job = json!({"metadata": {"annotations": annotations}});
+            not_taken_up("shop", "report", "t1", &cron_job, None)
+        };
+        let waits = text(json!({"cronwheel.dev/run-now": "t1"}));
+        assert!(waits.contains("no controller took the run up"), "{waits}");
+        assert!(waits.contains("The run starts as soon as it can"), "{waits}");
+        assert_eq!(
+            text(json!({"cronwheel.dev/run-now": "t2"})),
+            "the run did not start: another one was asked for meanwhile, with the token t2; ask again"
+        );
+        assert_eq!(text(json!({})), "the run did not start: it was withdrawn meanwhile");
+    }
 }

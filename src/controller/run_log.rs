@@ -60,6 +60,19 @@ fn log(run: &EndedRun) {
             let job = &**job;
             tracing::info!(%slot, namespace, cronjob, outcome, lateness_seconds, job, shard, term, "a run started");
         }
+        RunEnd::Asked { token, job } => {
+            let (token, job) = (&**token, &**job);
+            tracing::info!(
+                namespace,
+                cronjob,
+                outcome,
+                token,
+                job,
+                shard,
+                term,
+                "a run that was asked for started"
+            );
+        }
         RunEnd::Lost { slots, error, next } => {
             let reason = run.outcome.loss();
             let (error, next) = (error.as_deref(), next.map(tracing::field::display));

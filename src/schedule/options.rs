@@ -18,7 +18,7 @@ use jiff::SignedDuration;
 #[cfg(test)]
 pub(crate) use self::calendar::date_of;
 pub(super) use self::catch_up::{Chosen, DueSlots};
-pub(crate) use self::{calendar::Day, catch_up::MISSED_AFTER};
+pub(crate) use self::{calendar::Day, catch_up::MISSED_AFTER, run_now::TOKEN_MAX_BYTES};
 pub use self::{
     calendar::{
         CALENDAR_BYTES_MAX, CALENDAR_ENTRIES_MAX, CALENDAR_LABEL, Calendar, ExcludedDays, NamedCalendar, NotOn,

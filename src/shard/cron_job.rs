@@ -23,7 +23,10 @@ use super::{
     template_memory::{KeptPart, Reservation, TemplateMemory},
     trouble::Activations,
 };
-use crate::schedule::policy::{Decision, SkipReason};
+use crate::schedule::{
+    options::CatchUp,
+    policy::{Decision, SkipReason},
+};
 
 pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LookUp, LookUpProgress};
@@ -185,15 +188,17 @@ impl CronJobState {
     }
 
     /// Whether the slot of a decision has ended and is not opened again. A slot that was lost to its deadline is
-    /// opened again if the deadline grows, as in a process that started after the change. A slot that is `Unschedulable`
-    /// may have a Job: a panic lost the answer.
+    /// opened again if the deadline grows, as in a process that started after the change. A slot that was missed does
+    /// not wait for a Job that began later. A slot that is `Unschedulable` may have a Job: a panic lost the answer.
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
+        let skips_missed = self.record.schedule.options().missed_runs == CatchUp::Skip;
         self.ended_slot.is_some_and(|(slot, outcome)| {
+            let is_missed = skips_missed && outcome == InstantOutcome::Missed;
             let is_still_skipped = matches!(
                 decision,
                 Decision::Skip(SkipReason::DeadlineExceeded(_) | SkipReason::Missed(_) | SkipReason::Resumed(_))
             );
-            decision.slot() == slot.get() && (is_still_skipped || is_over(outcome))
+            decision.slot() == slot.get() && (is_still_skipped || is_missed || is_over(outcome))
         })
     }
 

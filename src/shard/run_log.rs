@@ -66,6 +66,13 @@ pub enum RunEnd {
         /// delayed it, or if the Job was found.
         lateness: Option<SignedDuration>,
     },
+    /// It was asked for by the option `run-now`, and has its Job.
+    Asked {
+        /// The token.
+        token: Box<str>,
+        /// The name of the Job.
+        job: Box<str>,
+    },
 }
 
 /// The slots that were lost.

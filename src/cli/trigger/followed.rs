@@ -106,12 +106,16 @@ impl Followed<'_> {
 
     /// Whether the controller has marked the token as answered.
     async fn is_marked(&self) -> Result<bool, CommandError> {
+        let object = self.cron_job().await?;
+        Ok(object["metadata"]["annotations"][RUN_DONE_ANNOTATION] == self.token)
+    }
+
+    /// The CronJob.
+    pub(super) async fn cron_job(&self) -> Result<Value, CommandError> {
         let (namespace, name) = (self.namespace, self.cron_job_name);
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}");
         let read = self.read(&path).await;
-        let object =
-            read.map_err(|error| CommandError::caused(format!("cannot read cronjob {namespace}/{name}"), error))?;
-        Ok(object["metadata"]["annotations"][RUN_DONE_ANNOTATION] == self.token)
+        read.map_err(|error| CommandError::caused(format!("cannot read cronjob {namespace}/{name}"), error))
     }
 
     /// The Job of the run, if it exists and belongs to the CronJob.

@@ -49,6 +49,10 @@ fn each_kind_of_end_has_its_line() {
         job: "backup-29632920".into(),
         lateness: Some(SignedDuration::from_millis(250)),
     };
+    let asked = RunEnd::Asked {
+        token: "t1".into(),
+        job: "backup-run-x7kd2m".into(),
+    };
     for (outcome, end, parts) in [
         (
             InstantOutcome::RefusedDueToTenant,
@@ -78,6 +82,15 @@ fn each_kind_of_end_has_its_line() {
                 "INFO",
                 "a run started",
                 r#"outcome="created" lateness_seconds=0.25 job="backup-29632920" shard=7 term=3"#,
+            ],
+        ),
+        (
+            InstantOutcome::Created,
+            asked,
+            &[
+                "INFO",
+                "a run that was asked for started",
+                r#"outcome="created" token="t1" job="backup-run-x7kd2m" shard=7 term=3"#,
             ],
         ),
     ] {

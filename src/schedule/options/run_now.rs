@@ -5,7 +5,7 @@
 pub const RUN_DONE_ANNOTATION: &str = "cronwheel.dev/run-now-done";
 
 /// Longest token, in bytes.
-const TOKEN_MAX_BYTES: usize = 63;
+pub(crate) const TOKEN_MAX_BYTES: usize = 63;
 
 /// Reads a token: a value of a label that is not empty.
 pub(super) fn read_token(value: &str) -> Result<Box<str>, String> {

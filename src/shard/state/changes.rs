@@ -32,8 +32,9 @@ fn differs_beyond_schedule(old: &CronJobRecord, new: &CronJobRecord) -> bool {
     key(old) != key(new) || differs_in_options(old, new) || !new.template.body.is_same(&old.template.body)
 }
 
+/// Whether slots are treated differently. A run that is asked for has no slot.
 fn differs_in_options(old: &CronJobRecord, new: &CronJobRecord) -> bool {
-    old.schedule.options() != new.schedule.options()
+    !new.schedule.options().treat_slots_like(old.schedule.options())
 }
 
 impl ShardState {
@@ -62,6 +63,7 @@ impl ShardState {
         let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
         let has_other_deadline = cron_job.record.starting_deadline_seconds != record.starting_deadline_seconds;
         let has_other_options = differs_in_options(&cron_job.record, &record);
+        let asks_otherwise = cron_job.record.schedule.options() != record.schedule.options();
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
         let former = has_other_options.then(|| cron_job.record.schedule.clone());
@@ -77,18 +79,22 @@ impl ShardState {
         }
         if let Some(former) = former {
             self.note_calendar_change(owner, &former, now);
+            // The same slot may start at another time.
+            self.arm(owner, None);
+        }
+        if asks_otherwise {
             self.index
                 .cron_job_mut(owner)
                 .reported
                 .remove(EventReason::InvalidOption);
-            // The same slot may start at another time.
-            self.arm(owner, None);
         }
         if is_changed {
             self.withdraw(owner);
             self.forget_failures(owner);
+        } else if asks_otherwise {
+            self.withdraw_former_run(owner);
         }
-        if is_changed || is_status_news || was_unusable || has_other_thresholds {
+        if is_changed || asks_otherwise || is_status_news || was_unusable || has_other_thresholds {
             self.index.cron_job_mut(owner).must_decide = true;
             self.evaluate(owner, now);
         } else {
@@ -164,25 +170,48 @@ impl ShardState {
     /// Withdraws the requests that the open slot and the run wait for and that are not sent yet: a create, or the deletes
     /// before it. They are decided again after the answer.
     pub(super) fn withdraw(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.get_cron_job(owner) else {
-            return;
-        };
-        let withdrawal = |job| {
-            Effect::Withdraw(Withdrawal {
-                cron_job: cron_job.record.identity.clone(),
-                job,
-            })
-        };
-        let run = cron_job.run.as_ref().map(|run| &run.open.stage);
-        let stages = [cron_job.open.as_ref().map(|open| &open.stage), run];
-        for stage in stages {
-            match stage {
-                Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),
-                Some(SlotStage::Replacing { jobs, .. }) => {
-                    self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
-                }
-                Some(_) | None => {}
-            }
+        if let Some(cron_job) = self.index.get_cron_job(owner)
+            && let Some(open) = &cron_job.open
+        {
+            self.outbox.extend(withdrawals(cron_job, &open.stage));
         }
+        self.withdraw_run(owner);
+    }
+
+    /// [`ShardState::withdraw`], for a run that is not asked for any more.
+    fn withdraw_former_run(&mut self, owner: OwnerIndex) {
+        let cron_job = self.index.cron_job(owner);
+        let asked = cron_job.record.schedule.options().run_now.as_deref();
+        if cron_job.run.as_ref().is_some_and(|run| asked != Some(&*run.token)) {
+            self.withdraw_run(owner);
+        }
+    }
+
+    fn withdraw_run(&mut self, owner: OwnerIndex) {
+        if let Some(cron_job) = self.index.get_cron_job(owner)
+            && let Some(run) = &cron_job.run
+        {
+            self.outbox.extend(withdrawals(cron_job, &run.open.stage));
+        }
+    }
+}
+
+/// The withdrawals of the requests that a slot or a run waits for in this stage.
+fn withdrawals(cron_job: &CronJobState, stage: &SlotStage) -> Vec<Effect> {
+    let withdrawal = |job| {
+        Effect::Withdraw(Withdrawal {
+            cron_job: cron_job.record.identity.clone(),
+            job,
+        })
+    };
+    match stage {
+        SlotStage::Creating => vec![withdrawal(None)],
+        SlotStage::Replacing { jobs, .. } => jobs.iter().map(|job| withdrawal(Some(job.clone()))).collect(),
+        SlotStage::Suspended
+        | SlotStage::Frozen
+        | SlotStage::HeldByForbid
+        | SlotStage::AlreadyActive
+        | SlotStage::LookingUp { .. }
+        | SlotStage::BackingOff { .. } => Vec::new(),
     }
 }

@@ -243,18 +243,32 @@ impl ShardState {
 
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
     fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
-        // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
         let passed = match stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Frozen => InstantOutcome::Frozen,
-            SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
-            SlotStage::AlreadyActive
+            SlotStage::HeldByForbid if self.has_held_back_all(owner) => InstantOutcome::HeldByForbid,
+            SlotStage::HeldByForbid
+            | SlotStage::AlreadyActive
             | SlotStage::Replacing { .. }
             | SlotStage::Creating
             | SlotStage::LookingUp { .. }
             | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
         };
         self.open_after(owner, slot, stage, passed, verdict)
+    }
+
+    /// Whether a running Job began before the first slot that is not counted, so that Forbid held back all slots since.
+    /// A Job that nobody has started yet, such as a suspended one, counts as old.
+    fn has_held_back_all(&self, owner: OwnerIndex) -> bool {
+        let cron_job = self.index.cron_job(owner);
+        let schedule = &cron_job.record.schedule;
+        let counted_through = order::counted_through(cron_job, self.fired_through);
+        let first = || schedule.next_wanted(counted_through);
+        self.running(owner).any(|job| {
+            let started = || job.started().map(|started| schedule.slots_until(started));
+            let began = job.scheduled().or_else(started);
+            began.is_none_or(|began| began <= counted_through || first().is_some_and(|first| began <= first))
+        })
     }
 
     /// Makes a slot the open one, ends the previous one, and counts the slots between with this outcome. Returns whether

@@ -91,6 +91,14 @@ impl ShardState {
         }
     }
 
+    /// Logs a run that was asked for and has its Job.
+    pub(super) fn log_asked(&self, owner: OwnerIndex, token: &str, outcome: InstantOutcome) {
+        if self.ended_runs.logs(outcome) {
+            let (token, job) = (token.into(), self.index.cron_job(owner).record.run_job_name(token));
+            self.log_run(owner, outcome, RunEnd::Asked { token, job });
+        }
+    }
+
     /// Notes the error of the create of the open slot, in case the slot is lost.
     pub(super) fn note_error(&mut self, owner: OwnerIndex, message: &str) {
         if self.ended_runs.logged() > LoggedRuns::None {

@@ -20,7 +20,7 @@ use crate::{
         index::{JobIndex, OwnerIndex},
         naming,
         outcome::{CreateOutcome, LookUpOutcome},
-        outcome_counts::RunNowResult,
+        outcome_counts::{InstantOutcome, RunNowResult},
         record::{ConcurrencyPolicy, JobCreator, JobRecord},
     },
 };
@@ -37,11 +37,17 @@ const REPLACE_WAIT: SignedDuration = SignedDuration::from_secs(1);
 impl ShardState {
     /// Starts the run that a CronJob is asked for, or goes on with it.
     pub(super) fn run_now(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let cron_job = self.index.cron_job_mut(owner);
+        let cron_job = self.index.cron_job(owner);
         // The usual case.
         if cron_job.run.is_none() && cron_job.asked_run().is_none() {
             return;
         }
+        if let Some(token) = self.found_run(owner) {
+            self.end_with_known_job(owner, &token);
+            // A slot may have waited for the answer.
+            return self.wake_at(owner, now);
+        }
+        let cron_job = self.index.cron_job_mut(owner);
         if let Some(run) = cron_job.run.as_mut().filter(|run| run.open.must_be_settled()) {
             if let Some(next) = run.open.look_up_mut().map(|look_up| look_up.retry(now)) {
                 self.look_up_or_wait(owner, next);
@@ -58,11 +64,18 @@ impl ShardState {
             return self.wake_at(owner, until);
         }
         if self.job_of_run(owner, &token).is_some() {
-            return self.end_run(owner, &token, RunNowResult::Created);
+            return self.end_with_known_job(owner, &token);
         }
         if self.may_run_now(owner, now) {
             self.begin_run(owner, token, now);
         }
+    }
+
+    /// The token of the run whose Job is looked up although it is known: the watch has delivered it.
+    fn found_run(&self, owner: OwnerIndex) -> Option<Box<str>> {
+        let run = self.index.cron_job(owner).run.as_ref()?;
+        run.open.look_up()?;
+        self.job_of_run(owner, &run.token).map(|_| run.token.clone())
     }
 
     /// The known Job of a run.
@@ -171,7 +184,7 @@ impl ShardState {
             } => self.run_created(owner, &token, uid, &resource_version),
             // Whoever asked for it corrects the CronJob and asks again.
             CreateOutcome::Invalid { message } => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
             CreateOutcome::NotPermitted { message } => self.retry_run(owner, &message, SignedDuration::ZERO, now),
@@ -181,7 +194,7 @@ impl ShardState {
             CreateOutcome::Failed {
                 message, retry_after, ..
             } => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.retry_run(owner, &message, requested_wait(retry_after), now);
             }
             CreateOutcome::AlreadyExists { message } | CreateOutcome::Unanswered { message, .. } => {
@@ -222,6 +235,7 @@ impl ShardState {
         }
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
         self.end_run(owner, token, RunNowResult::Created);
+        self.log_asked(owner, token, InstantOutcome::Created);
     }
 
     /// Looks up the Job of a run, which may exist and may be another's.
@@ -266,19 +280,25 @@ impl ShardState {
         let (token, message, had_job) = (run.token.clone(), message.clone(), run.open.gone.is_some());
         match answer {
             LookUpOutcome::Found(_) if self.job_of_run(owner, &token).is_some() => {
-                self.end_run(owner, &token, RunNowResult::Created);
+                self.end_with_known_job(owner, &token);
             }
             LookUpOutcome::Found(_) => {
-                self.report_failed_create(owner, &message);
+                self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
             // The watch delivered its creation and deletion.
-            LookUpOutcome::Gone if had_job => self.end_run(owner, &token, RunNowResult::Created),
+            LookUpOutcome::Gone if had_job => self.end_with_known_job(owner, &token),
             LookUpOutcome::Gone => self.retry_run(owner, &message, SignedDuration::ZERO, now),
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.note_failed_look_up(owner, request, answer, now);
             }
         }
+    }
+
+    /// Reports the error of a run. It is not that of the open slot.
+    fn report_failed_run(&mut self, owner: OwnerIndex, message: &str) {
+        let message = format!("Error creating job: {message}");
+        self.emit_event(owner, EventReason::FailedCreate, message);
     }
 
     /// Repeats the create of a run later, or gives the run up.
@@ -322,6 +342,12 @@ impl ShardState {
             (true, false) => run.retry_at(now),
             (true, true) => self.retry_run(owner, "a running job could not be deleted", SignedDuration::ZERO, now),
         }
+    }
+
+    /// Ends a run whose Job was found.
+    fn end_with_known_job(&mut self, owner: OwnerIndex, token: &str) {
+        self.end_run(owner, token, RunNowResult::Created);
+        self.log_asked(owner, token, InstantOutcome::Adopted);
     }
 
     /// Ends a run: its token is answered, and is stored as such at once.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
-    schedule::options::{Options, RUN_DONE_ANNOTATION},
+    schedule::options::{Options, RUN_DONE_ANNOTATION, TOKEN_MAX_BYTES},
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
         CronJobStatus, Owner, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
@@ -103,7 +103,9 @@ impl Decoder {
         let run_done = metadata
             .options
             .as_ref()
-            .and_then(|annotations| annotations.get(RUN_DONE_ANNOTATION));
+            .and_then(|annotations| annotations.get(RUN_DONE_ANNOTATION))
+            // A longer value answers no token, and would take memory that nothing bounds.
+            .filter(|token| token.len() <= TOKEN_MAX_BYTES);
         let mut status = status.map_or_else(CronJobStatus::default, self::status);
         if let Some(token) = run_done {
             status.set_run_done(token);

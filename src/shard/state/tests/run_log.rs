@@ -1,8 +1,9 @@
 //! The runs that a shard passes to the log.
 
-use super::world::{World, at, cron_job, job, manual_job};
+use super::world::{World, at, cron_job, job, manual_job, schedule_with};
 use crate::shard::{
-    CreateOutcome, CronJobRecord, EndedRun, EndedRuns, JobRecord, LoggedRuns, LookUpOutcome, LostSlots, RunEnd,
+    CreateOutcome, CronJobRecord, EndedRun, EndedRuns, JobRecord, LoggedRuns, LookUpOutcome, LostSlots,
+    ResourceVersion, RunEnd,
 };
 
 fn lost(minutely: CronJobRecord) -> World {
@@ -41,6 +42,7 @@ fn line(run: &EndedRun) -> String {
             let lateness = lateness.map_or("-".to_owned(), |lateness| format!("{lateness:#}"));
             format!("{name} {} {outcome} job={job} lateness={lateness}", time(*slot))
         }
+        RunEnd::Asked { token, job } => format!("{name} {outcome} token={token} job={job}"),
     }
 }
 
@@ -124,6 +126,45 @@ fn each_job_is_logged_if_all_runs_are() {
         let expected = if logged == LoggedRuns::All { &expected[..] } else { &[] };
         assert_eq!(runs(&world), expected, "{logged:?}");
     }
+}
+
+/// A CronJob of every minute that is asked for a run.
+fn asked(token: &str) -> CronJobRecord {
+    CronJobRecord {
+        resource_version: ResourceVersion(11),
+        schedule: schedule_with("* * * * *", &[("run-now", token)], 0),
+        ..cron_job("hello")
+    }
+}
+
+#[test]
+fn the_job_of_a_run_that_is_asked_for_is_logged_if_all_runs_are() {
+    for logged in [LoggedRuns::None, LoggedRuns::Lost, LoggedRuns::All] {
+        let mut world = logging(logged, asked("t1"));
+        world.effects();
+        let name = world.creates[0].name.clone();
+        world.created();
+        let expected = [format!("hello created token=t1 job={name}")];
+        let expected = if logged == LoggedRuns::All { &expected[..] } else { &[] };
+        assert_eq!(runs(&world), expected, "{logged:?}");
+    }
+}
+
+#[test]
+fn the_error_of_a_run_that_is_asked_for_is_not_that_of_a_slot() {
+    let mut world = lost(cron_job("hello"));
+    world.advance_to("10:00:00");
+    world.effects();
+    world.refused("exceeded quota: compute");
+    world.apply(asked("t1"));
+    world.effects();
+    let message = "denied by a webhook".to_owned();
+    world.answer_create(CreateOutcome::Invalid { message });
+    world.advance_to("10:01:00");
+    world.effects();
+    world.answer_create(CreateOutcome::Withdrawn);
+    let expected = "hello 10:00:00 refused error=exceeded quota: compute next=10:01:00";
+    assert_eq!(runs(&world), [expected]);
 }
 
 #[test]

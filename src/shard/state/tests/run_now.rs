@@ -2,8 +2,8 @@
 
 use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with, uid};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, LookUpOutcome,
-    ResourceVersion, RunNowResult, naming,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobRecord,
+    LookUpOutcome, ResourceVersion, RunNowResult, naming,
 };
 
 /// A CronJob of every full hour that ran last at 10:00, with these options and this version.
@@ -399,8 +399,122 @@ fn o_10_a_seal_waits_for_the_run_and_a_closing_shard_starts_none() {
     world.expect(&[]);
 }
 
+/// [`hourly`] under Forbid.
+fn forbid(version: u64, options: &[(&str, &str)]) -> CronJobRecord {
+    CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        ..hourly(version, options)
+    }
+}
+
 #[test]
-fn o_11_jobs_of_others_count_for_forbid_only_with_the_option() {
+fn o_2_a_slot_that_ended_as_missed_does_not_start_after_a_run() {
+    let skip = ("missed-runs", "skip");
+    let mut world = World::new("13:30:00", vec![forbid(10, &[skip])], vec![]);
+    world.expect(&[]);
+    run(&mut world, forbid(11, &[skip, ("run-now", "t1")]), "t1");
+    world.advance_to("13:31:00");
+    world.apply_job(complete(run_job("t1"), "13:31:00"));
+    let name = run_name("t1");
+    world.expect(&[
+        &format!("Normal SawCompletedJob: Saw completed job: {name}, condition: Complete"),
+        "status last=10:00:00 successful=13:31:00 active=[]",
+    ]);
+    let outcomes = world.shard.outcome_counts();
+    assert_eq!(outcomes.outcome(InstantOutcome::Missed), 3);
+    assert_eq!(outcomes.due_instants, 3);
+    world.advance_to("14:00:00");
+    world.expect(&["create hello-29633160 for 2026-05-05T14:00:00Z"]);
+}
+
+#[test]
+fn o_10_a_token_leaves_the_slot_that_waits() {
+    let mut world = World::new("10:59:59", vec![hourly(10, &[])], vec![]);
+    world.advance_to("11:00:00");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    world.apply(asked(11, "t1"));
+    world.expect(&[]);
+    world.answer_create(CreateOutcome::Failed {
+        message: "etcd".into(),
+        status: Some(500),
+        retry_after: None,
+    });
+    world.expect(&[
+        "Warning FailedCreate: Error creating job: etcd",
+        &create_line("t1", "11:00:00"),
+    ]);
+    world.created();
+    assert_eq!(world.effects(), created_lines("t1"));
+    world.advance_to("11:00:01");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    let order = &world.creates[0];
+    assert_eq!(order.n_attempts_before, 1, "its back-off goes on");
+    assert_eq!(order.late_from, Some(at("11:00:00")), "it is late");
+}
+
+#[test]
+fn o_10_another_token_withdraws_the_create_of_the_former_one() {
+    let mut world = World::new("10:30:00", vec![asked(10, "t1")], vec![]);
+    world.effects();
+    world.apply(asked(11, "t2"));
+    world.expect(&["withdraw the create of hello"]);
+    world.answer_create(CreateOutcome::Withdrawn);
+    world.expect(&[&create_line("t2", "10:30:00")]);
+}
+
+#[test]
+fn o_10_each_invalid_token_is_reported() {
+    let mut world = World::new("10:30:00", vec![asked(10, "no token")], vec![]);
+    for version in 11..13 {
+        let effects = world.effects();
+        assert!(
+            effects.len() == 1 && effects[0].contains("InvalidOption"),
+            "{effects:?}"
+        );
+        world.apply(asked(version, &format!("no token {version}")));
+    }
+}
+
+#[test]
+fn o_10_the_job_of_a_run_ends_its_look_up() {
+    let mut world = World::new("10:30:00", vec![forbid(10, &[("run-now", "t1")])], vec![]);
+    world.effects();
+    world.answer_create(CreateOutcome::Unanswered {
+        message: "timeout".into(),
+        is_unreachable: false,
+    });
+    world.effects();
+    world.answer_look_up(LookUpOutcome::NotPermitted { message: "no".into() });
+    // The slot waits for the look-up.
+    world.advance_to("11:00:30");
+    world.expect(&[&format!("look up {}", run_name("t1"))]);
+    world.apply_job(complete(run_job("t1"), "10:50:00"));
+    world.expect(&["status last=10:00:00 successful=10:50:00 active=[] urgent"]);
+    assert_eq!(done(&world), Some("t1"));
+    world.advance_to("11:00:31");
+    world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);
+    world.answer_look_up(LookUpOutcome::NotPermitted { message: "no".into() });
+    world.expect(&[]);
+}
+
+#[test]
+fn o_12_forbid_held_back_only_the_slots_after_the_start_of_the_running_job() {
+    for (started, outcome) in [
+        ("10:30:00", InstantOutcome::HeldByForbid),
+        ("13:30:00", InstantOutcome::Superseded),
+    ] {
+        let manual = JobRecord {
+            started: Some(at(started)),
+            ..manual_job("hello", "by-hand")
+        };
+        let record = forbid(10, &[("manual-jobs", "count")]);
+        let world = World::new("14:30:00", vec![record], vec![manual]);
+        assert_eq!(world.shard.outcome_counts().outcome(outcome), 3, "{started}");
+    }
+}
+
+#[test]
+fn o_12_jobs_of_others_count_for_forbid_only_with_the_option() {
     let manual = manual_job("hello", "by-hand");
     for (options, expected) in [
         (&[][..], "create hello-29632980 for 2026-05-05T11:00:00Z"),
@@ -424,7 +538,7 @@ fn o_11_jobs_of_others_count_for_forbid_only_with_the_option() {
 }
 
 #[test]
-fn o_11_a_job_of_others_moves_no_cursor() {
+fn o_12_a_job_of_others_moves_no_cursor() {
     let record = hourly(10, &[("manual-jobs", "count")]);
     let manual = JobRecord {
         scheduled: Some(at("10:20:00")),

@@ -17,7 +17,7 @@ use cronwheel::{
         ui::Cluster,
     },
     controller::clock::Clock,
-    kube_api::{ApiClient, WriteConnections},
+    kube_api::{ApiClient, JsonApi, WriteConnections},
 };
 use http::Request;
 use jiff::Timestamp;
@@ -100,6 +100,13 @@ impl World {
         let _: Value = self.client().request(request).await.unwrap();
     }
 
+    async fn freeze_until(&self, until: &str) {
+        let patch = json!({"metadata": {"annotations": {"cronwheel.dev/freeze-until": until}}});
+        let request = Request::patch("/api/v1/namespaces/shop").header("content-type", "application/merge-patch+json");
+        let request = request.body(patch.to_string().into_bytes()).unwrap();
+        let _: Value = self.client().request(request).await.unwrap();
+    }
+
     async fn jobs(&self) -> Vec<Value> {
         let request = Request::get("/apis/batch/v1/namespaces/shop/jobs")
             .body(Vec::new())
@@ -164,6 +171,7 @@ impl World {
         let sources = backfill::Sources {
             cluster: self.cluster(),
             writes: ApiClient::new(WriteConnections::from_clients(vec![self.client()])),
+            namespaces: JsonApi::new(self.client()),
             namespace: "shop".to_owned(),
         };
         let (printed, notes) = (Printed::default(), Printed::default());
@@ -244,6 +252,21 @@ load-29929084 succeeded
         again.text
     );
     assert_eq!(world.api.version(), version, "nothing was written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_starts_in_a_frozen_namespace() {
+    let world = World::at("02:04:30", json!({})).await;
+    world.freeze_until("2026-11-27T02:05:00Z").await;
+    let refused = world.backfill(&["--from", "1h"]).await.error.expect("a refusal");
+    let (frozen, remedy) = refused.split_once("; ").expect("a remedy");
+    assert!(frozen.starts_with("namespace shop is frozen until "), "{refused}");
+    assert_eq!(remedy, "wait for its end, or end it: cronwheel thaw shop");
+    assert_eq!(world.api.count(Resource::Job), 0);
+
+    world.freeze_until("2026-11-27T02:04:30Z").await;
+    assert_eq!(world.backfill(&["--from", "1h"]).await.error, None);
+    assert_eq!(world.api.count(Resource::Job), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -263,9 +263,15 @@ mod tests {
         let object = json!({"metadata": {"annotations": {
             "cronwheel.dev/freeze-until": "2026-05-05T12:00:00Z", "cronwheel.dev/freeze-reason": "migration"}}});
         let text = frozen_text("shop", &object, at("2026-05-05T11:00:00Z")).unwrap();
-        assert!(text.starts_with("namespace shop is frozen until ") && text.ends_with(": migration"), "{text}");
+        assert!(
+            text.starts_with("namespace shop is frozen until ") && text.ends_with(": migration"),
+            "{text}"
+        );
         assert_eq!(frozen_text("shop", &object, at("2026-05-05T12:00:00Z")), None);
-        assert_eq!(frozen_text("shop", &json!({"metadata": {}}), at("2026-05-05T11:00:00Z")), None);
+        assert_eq!(
+            frozen_text("shop", &json!({"metadata": {}}), at("2026-05-05T11:00:00Z")),
+            None
+        );
     }
 
     #[test]

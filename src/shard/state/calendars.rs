@@ -36,6 +36,15 @@ impl CalendarNotes {
         }
     }
 
+    /// Corrects what was noted while the clock was ahead.
+    pub(super) fn set_back(&mut self, owner: OwnerIndex, now: Timestamp) {
+        if let Some(note) = self.0.get_mut(&owner) {
+            for instant in [&mut note.excluded_through, &mut note.counted_until] {
+                *instant = Seconds::new(instant.get().map(|instant| instant.min(now)));
+            }
+        }
+    }
+
     /// Forgets a CronJob.
     pub(super) fn remove(&mut self, owner: OwnerIndex) {
         self.0.remove(&owner);

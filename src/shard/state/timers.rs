@@ -127,6 +127,7 @@ impl ShardState {
                 cron_job.rare_mut().startable_since = Seconds::new(Some(since.min(now)));
             }
             cron_job.end_waits(now);
+            self.calendar_notes.set_back(owner, now);
             self.evaluate(owner, now);
         }
     }

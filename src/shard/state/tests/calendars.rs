@@ -312,3 +312,23 @@ fn a_calendar_of_another_namespace_or_name_has_no_effect() {
     world.advance_to("2026-05-04T23:00:00Z");
     assert_eq!(world.started(), ["04 23:00"]);
 }
+
+#[test]
+fn a_clock_that_is_set_back_delays_no_slot_and_no_count() {
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", hourly(&[]), "2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    assert_eq!(world.started(), ["04 23:00"]);
+    // The clock is ahead, and the calendar changes.
+    world.jump_to("12:30:00");
+    world.set_calendar("2026-05-07");
+    world.jump_to("2026-05-04T23:30:00Z");
+    world.advance_to("00:00:00");
+    assert_eq!(world.started(), ["05 00:00"]);
+    // It is ahead on an excluded day.
+    world.set_calendar("2026-05-05");
+    world.jump_to("12:30:00");
+    let n_ahead = count(&world, InstantOutcome::Excluded);
+    world.jump_to("00:30:00");
+    world.advance_to("02:30:00");
+    assert_eq!(count(&world, InstantOutcome::Excluded), n_ahead + 2, "01:00 and 02:00");
+}

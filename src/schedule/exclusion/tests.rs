@@ -123,3 +123,25 @@ fn a_long_calendar_takes_no_walk_over_its_slots() {
         Some(at("1999-12-31T22:59:00Z"))
     );
 }
+
+#[test]
+fn a_range_to_the_last_date_has_no_wanted_slot_after_it() {
+    for dates in ["2026-05-05..9999-12-31", "2026-05-05..9999-12-30"] {
+        for text in ["* * * * *", "@every 7h"] {
+            let schedule = schedule(text, "Pacific/Kiritimati", dates);
+            let exclusion = schedule.exclusion().unwrap();
+            let created = at("2026-05-03T00:00:00Z");
+            assert!(exclusion.excludes(at("2030-01-01T00:00:00Z")), "{dates}");
+            assert_eq!(
+                exclusion.next_after(at("2026-05-10T10:00:00Z")),
+                None,
+                "{dates}: {text}"
+            );
+            let last = exclusion.last_slot(created, created, at("2026-05-10T10:00:00Z"));
+            assert!(
+                last.is_some_and(|last| last < at("2026-05-04T10:00:00Z")),
+                "{dates}: {text}"
+            );
+        }
+    }
+}

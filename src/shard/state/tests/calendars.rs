@@ -332,3 +332,16 @@ fn a_clock_that_is_set_back_delays_no_slot_and_no_count() {
     world.advance_to("02:30:00");
     assert_eq!(count(&world, InstantOutcome::Excluded), n_ahead + 2, "01:00 and 02:00");
 }
+
+#[test]
+fn excluded_slots_are_not_lost_when_the_date_is_removed() {
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", hourly(&[]), "2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    assert_eq!(world.started(), ["04 23:00"]);
+    world.advance_to("02:10:00");
+    world.set_calendar("2026-05-07");
+    world.jump_to("04:10:00");
+    assert_eq!(world.started(), ["05 04:00"]);
+    assert_eq!(count(&world, InstantOutcome::Excluded), 3);
+    assert_eq!(count(&world, InstantOutcome::Superseded), 1, "03:00");
+}

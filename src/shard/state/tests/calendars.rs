@@ -6,8 +6,8 @@ use super::world::{World, at, complete, cron_job, entry, job, schedule_with};
 use crate::{
     schedule::options::Calendar,
     shard::{
-        CalendarUpdate, Calendars, ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord,
-        ResourceVersion, Scope,
+        CalendarUpdate, Calendars, ConcurrencyPolicy, CronJobRecord, CronJobStatus, EndedRuns, InstantOutcome,
+        JobRecord, LoggedRuns, ResourceVersion, RunEnd, Scope,
     },
 };
 
@@ -344,4 +344,23 @@ fn excluded_slots_are_not_lost_when_the_date_is_removed() {
     assert_eq!(world.started(), ["05 04:00"]);
     assert_eq!(count(&world, InstantOutcome::Excluded), 3);
     assert_eq!(count(&world, InstantOutcome::Superseded), 1, "03:00");
+}
+
+#[test]
+fn the_next_slot_of_a_lost_run_is_one_that_starts() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(3600),
+        ..hourly(&[])
+    };
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", record, "2026-05-05");
+    world.shard.ended_runs = EndedRuns::new(LoggedRuns::Lost);
+    world.started();
+    world.jump_to("02:30:00");
+    world.effects();
+    let runs = world.shard.ended_runs.take(10);
+    let next = runs.iter().map(|run| match run.end {
+        RunEnd::Lost { next, .. } => next,
+        RunEnd::Started { .. } => None,
+    });
+    assert_eq!(next.collect::<Vec<_>>(), [Some(at("2026-05-06T00:00:00Z"))]);
 }

@@ -16,6 +16,9 @@ use crate::schedule::{
 /// The most dates and ranges that the calendars of one namespace may have together.
 const NAMESPACE_ENTRIES_MAX: usize = 65_536;
 
+/// The most calendars that a namespace may have, also such as cannot be used.
+const NAMESPACE_CALENDARS_MAX: usize = 1_000;
+
 /// The dates of a ConfigMap, or why they cannot be used.
 pub type ReadCalendar = Result<Arc<Calendar>, Box<str>>;
 
@@ -132,6 +135,10 @@ impl Calendars {
             Some(Ok(calendar)) => Some(Ok(Arc::clone(calendar))),
             Some(Err(problem)) => Some(Err(format!("the ConfigMap cannot be used: {problem}"))),
             None if known.is_partial => None,
+            None if known.of_namespace(namespace).count() >= NAMESPACE_CALENDARS_MAX => Some(Err(format!(
+                "the namespace has {NAMESPACE_CALENDARS_MAX} calendars, and no more are used; delete some of them, and create this \
+                 one again"
+            ))),
             None => Some(Err(format!(
                 "the namespace has no ConfigMap of this name with the label {CALENDAR_LABEL}=true; create it, or add the \
                  label"
@@ -167,32 +174,59 @@ impl Calendars {
 }
 
 impl Known {
-    fn insert(&mut self, key: Key, mut calendar: ReadCalendar) -> CalendarChange {
+    fn insert(&mut self, key: Key, calendar: ReadCalendar) -> CalendarChange {
         for (scope, listed) in &mut self.listing {
             if scope.contains(&key.0) {
                 listed.insert(key.clone());
             }
         }
-        let n_entries = |calendar: &ReadCalendar| calendar.as_ref().map_or(0, |calendar| calendar.stretches().len());
-        let others = self
-            .calendars
-            .iter()
-            .filter(|((namespace, name), _)| *namespace == key.0 && *name != key.1);
-        let n_others: usize = others.map(|(_, calendar)| n_entries(calendar)).sum();
-        if n_others + n_entries(&calendar) > NAMESPACE_ENTRIES_MAX {
-            calendar =
-                Err(format!("the calendars of the namespace have more than {NAMESPACE_ENTRIES_MAX} dates").into());
+        if self.calendars.get(&key) == Some(&calendar) {
+            return CalendarChange::Nothing;
         }
+        let Some(calendar) = self.within_limits(&key, calendar) else {
+            return CalendarChange::Nothing;
+        };
         if self.calendars.get(&key) == Some(&calendar) {
             return CalendarChange::Nothing;
         }
         self.calendars.insert(key.clone(), calendar);
-        CalendarChange::Of([key].into())
+        self.change_of([key].into())
+    }
+
+    /// The calendar, or the limit that it exceeds. `None` if the namespace has no place for another one.
+    fn within_limits(&self, key: &Key, calendar: ReadCalendar) -> Option<ReadCalendar> {
+        let others = self.of_namespace(&key.0).filter(|(other, _)| *other != key);
+        let sizes = others.map(|(_, calendar)| n_entries(calendar));
+        let (n_others, n_entries_of_others) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+        if n_others >= NAMESPACE_CALENDARS_MAX {
+            return None;
+        }
+        if n_entries_of_others + n_entries(&calendar) > NAMESPACE_ENTRIES_MAX {
+            let problem = format!("the calendars of the namespace have more than {NAMESPACE_ENTRIES_MAX} dates");
+            return Some(Err(problem.into()));
+        }
+        Some(calendar)
+    }
+
+    /// The calendars of a namespace.
+    fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = (&Key, &ReadCalendar)> {
+        let first: Key = (namespace.into(), "".into());
+        let later = self.calendars.range(first.clone()..);
+        later.take_while(move |((namespace, _), _)| *namespace == first.0)
+    }
+
+    /// A change of these calendars. It concerns no CronJob as long as nothing is known of any calendar.
+    fn change_of(&self, keys: BTreeSet<Key>) -> CalendarChange {
+        if keys.is_empty() || !self.unlisted.is_empty() {
+            CalendarChange::Nothing
+        } else {
+            CalendarChange::Of(keys)
+        }
     }
 
     fn remove(&mut self, mut keys: BTreeSet<Key>) -> CalendarChange {
         keys.retain(|key| self.calendars.remove(key).is_some());
-        CalendarChange::Of(keys)
+        self.change_of(keys)
     }
 
     fn end_list(&mut self, scope: &Scope) -> CalendarChange {
@@ -208,6 +242,10 @@ impl Known {
             removed
         }
     }
+}
+
+fn n_entries(calendar: &ReadCalendar) -> usize {
+    calendar.as_ref().map_or(0, |calendar| calendar.stretches().len())
 }
 
 #[cfg(test)]

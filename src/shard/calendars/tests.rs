@@ -42,9 +42,12 @@ fn calendars_are_known_when_each_scope_is_listed() {
     calendars.apply(CalendarUpdate::ListBegun(scope("a")));
     assert_eq!(
         calendars.apply(applied("a", "holidays", "2026-12-25")),
-        of(&[("a", "holidays")])
+        CalendarChange::Nothing
     );
-    assert_eq!(calendars.apply(CalendarUpdate::ListDone(scope("a"))), of(&[]));
+    assert_eq!(
+        calendars.apply(CalendarUpdate::ListDone(scope("a"))),
+        CalendarChange::Nothing
+    );
     assert!(!calendars.are_known());
     assert_eq!(
         problem(&calendars, "a", "missing"),
@@ -77,10 +80,7 @@ fn a_list_removes_the_calendars_of_its_scope_that_it_does_not_have() {
         calendars.apply(update);
     }
     // This list ended without a beginning.
-    assert!(matches!(
-        calendars.apply(applied("b", "other", "2026-12-25")),
-        CalendarChange::Of(_)
-    ));
+    calendars.apply(applied("b", "other", "2026-12-25"));
     calendars.apply(CalendarUpdate::ListBegun(scope("a")));
     assert_eq!(
         calendars.apply(applied("a", "kept", "2026-12-25")),
@@ -129,4 +129,33 @@ fn the_calendars_of_a_namespace_have_a_limit_together() {
             .contains("have more than 65536 dates")
     );
     assert_eq!(problem(&calendars, "b", "more"), None);
+}
+
+#[test]
+fn nobody_is_concerned_by_a_calendar_before_the_end_of_the_first_list() {
+    let calendars = Calendars::of_scopes(&[scope("a")]);
+    calendars.apply(CalendarUpdate::ListBegun(scope("a")));
+    assert_eq!(
+        calendars.apply(applied("a", "holidays", "2026-12-25")),
+        CalendarChange::Nothing
+    );
+}
+
+#[test]
+fn the_number_of_calendars_of_a_namespace_has_a_limit() {
+    let calendars = Calendars::of_scopes(&[]);
+    for n in 0..=1_000 {
+        calendars.apply(applied("a", &format!("c{n}"), if n % 2 == 0 { "" } else { "no date" }));
+    }
+    calendars.apply(applied("b", "more", "2026-12-25"));
+    assert_eq!(problem(&calendars, "a", "c998"), None);
+    assert!(
+        problem(&calendars, "a", "c1000")
+            .unwrap()
+            .contains("the namespace has 1000 calendars, and no more are used")
+    );
+    assert_eq!(problem(&calendars, "b", "more"), None);
+    // A known one may still change.
+    calendars.apply(applied("a", "c999", "2026-12-25"));
+    assert_eq!(problem(&calendars, "a", "c999"), None);
 }

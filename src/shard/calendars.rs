@@ -1,6 +1,6 @@
 //! The calendars of the option `not-on`: the ConfigMaps that replicas have read.
 //!
-//! A CronJob that names a calendar is not decided before the first list of them is complete.
+//! A CronJob that names a calendar is not decided before the first list of those of its scope is complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -72,8 +72,8 @@ pub(crate) enum CalendarChange {
     Nothing,
     /// Those that name one of these calendars.
     Of(BTreeSet<Key>),
-    /// All that name a calendar: the first list of every scope is complete.
-    FirstList,
+    /// All of this scope that name a calendar: its first list is complete.
+    FirstList(Scope),
 }
 
 impl CalendarChange {
@@ -82,13 +82,13 @@ impl CalendarChange {
         match self {
             CalendarChange::Nothing => false,
             CalendarChange::Of(changed) => changed.contains(&(namespace.into(), name.into())),
-            CalendarChange::FirstList => true,
+            CalendarChange::FirstList(scope) => scope.contains(namespace),
         }
     }
 }
 
 impl Calendars {
-    /// Those of these scopes. None is known before each scope has been listed.
+    /// Those of these scopes. None of a scope is known before it has been listed.
     pub fn of_scopes(scopes: &[Scope]) -> Calendars {
         let known = Known {
             unlisted: scopes.to_vec(),
@@ -106,9 +106,9 @@ impl Calendars {
         Calendars(Some(Arc::new(Mutex::new(known))))
     }
 
-    /// Whether the calendars of every scope are known, or none are read.
-    pub fn are_known(&self) -> bool {
-        self.known().is_none_or(|known| known.unlisted.is_empty())
+    /// Whether the calendars of a namespace are known, or none are read.
+    pub fn are_known_in(&self, namespace: &str) -> bool {
+        self.known().is_none_or(|known| known.has_listed(namespace))
     }
 
     /// Gives a CronJob the calendar that it names, or the problem.
@@ -128,7 +128,7 @@ impl Calendars {
                            of cronwheel run";
             return Some(Err(problem.to_owned()));
         };
-        if !known.unlisted.is_empty() {
+        if !known.has_listed(namespace) {
             return None;
         }
         match known.calendars.get(&(namespace.into(), name.into())) {
@@ -215,9 +215,15 @@ impl Known {
         later.take_while(move |((namespace, _), _)| *namespace == first.0)
     }
 
-    /// A change of these calendars. It concerns no CronJob as long as nothing is known of any calendar.
-    fn change_of(&self, keys: BTreeSet<Key>) -> CalendarChange {
-        if keys.is_empty() || !self.unlisted.is_empty() {
+    /// Whether each scope that contains a namespace has been listed.
+    fn has_listed(&self, namespace: &str) -> bool {
+        !self.unlisted.iter().any(|scope| scope.contains(namespace))
+    }
+
+    /// A change of these calendars. It concerns no CronJob of a namespace that is not listed yet.
+    fn change_of(&self, mut keys: BTreeSet<Key>) -> CalendarChange {
+        keys.retain(|(namespace, _)| self.has_listed(namespace));
+        if keys.is_empty() {
             CalendarChange::Nothing
         } else {
             CalendarChange::Of(keys)
@@ -234,10 +240,10 @@ impl Known {
         let of_scope = self.calendars.keys().filter(|(namespace, _)| scope.contains(namespace));
         let gone = of_scope.filter(|key| !listed.contains(*key)).cloned().collect();
         let removed = self.remove(gone);
-        let had_unlisted = !self.unlisted.is_empty();
+        let n_unlisted = self.unlisted.len();
         self.unlisted.retain(|unlisted| unlisted != scope);
-        if had_unlisted && self.unlisted.is_empty() {
-            CalendarChange::FirstList
+        if self.unlisted.len() < n_unlisted {
+            CalendarChange::FirstList(scope.clone())
         } else {
             removed
         }

@@ -31,36 +31,36 @@ fn problem(calendars: &Calendars, namespace: &str, name: &str) -> Option<String>
     assert!(
         invalid.len() < 2
             && schedule.exclusion().is_none()
-                == (schedule.options().not_on.is_none() || !invalid.is_empty() || !calendars.are_known())
+                == (schedule.options().not_on.is_none() || !invalid.is_empty() || !calendars.are_known_in(namespace))
     );
     invalid.first().map(ToString::to_string)
 }
 
 #[test]
-fn calendars_are_known_when_each_scope_is_listed() {
+fn the_calendars_of_a_scope_are_known_when_it_is_listed() {
     let calendars = Calendars::of_scopes(&[scope("a"), scope("b")]);
     calendars.apply(CalendarUpdate::ListBegun(scope("a")));
     assert_eq!(
         calendars.apply(applied("a", "holidays", "2026-12-25")),
         CalendarChange::Nothing
     );
-    assert_eq!(
-        calendars.apply(CalendarUpdate::ListDone(scope("a"))),
-        CalendarChange::Nothing
-    );
-    assert!(!calendars.are_known());
+    assert!(!calendars.are_known_in("a"));
     assert_eq!(
         problem(&calendars, "a", "missing"),
         None,
         "it may be in the list that is not complete"
     );
+    let change = calendars.apply(CalendarUpdate::ListDone(scope("a")));
+    assert!(change.concerns("a", "holidays") && !change.concerns("b", "holidays"));
+    assert!(calendars.are_known_in("a") && !calendars.are_known_in("b"));
+    assert_eq!(problem(&calendars, "a", "holidays"), None);
+    assert!(problem(&calendars, "a", "missing").is_some());
+    assert_eq!(problem(&calendars, "b", "holidays"), None);
     calendars.apply(CalendarUpdate::ListBegun(scope("b")));
     assert_eq!(
         calendars.apply(CalendarUpdate::ListDone(scope("b"))),
-        CalendarChange::FirstList
+        CalendarChange::FirstList(scope("b"))
     );
-    assert!(calendars.are_known());
-    assert_eq!(problem(&calendars, "a", "holidays"), None);
     assert_eq!(
         problem(&calendars, "b", "holidays").unwrap(),
         "annotation cronwheel.dev/not-on is \"holidays\": the namespace has no ConfigMap of this name with the label \
@@ -88,7 +88,7 @@ fn a_list_removes_the_calendars_of_its_scope_that_it_does_not_have() {
     );
     assert_eq!(
         calendars.apply(CalendarUpdate::ListDone(scope("a"))),
-        CalendarChange::FirstList
+        CalendarChange::FirstList(scope("a"))
     );
     assert!(problem(&calendars, "a", "old").is_some());
     assert_eq!(problem(&calendars, "a", "kept"), None);
@@ -103,7 +103,7 @@ fn a_list_removes_the_calendars_of_its_scope_that_it_does_not_have() {
 #[test]
 fn without_the_right_to_read_calendars_the_problem_names_the_chart_value() {
     let calendars = Calendars::default();
-    assert!(calendars.are_known());
+    assert!(calendars.are_known_in("a"));
     assert_eq!(
         problem(&calendars, "a", "holidays").unwrap(),
         "annotation cronwheel.dev/not-on is \"holidays\": this installation reads no ConfigMaps; set the chart value \

@@ -144,8 +144,8 @@ impl ShardState {
 
     /// Whether the CronJob names a calendar that is not listed yet.
     pub(super) fn awaits_calendar(&self, owner: OwnerIndex) -> bool {
-        let options = self.index.cron_job(owner).record.schedule.options();
-        options.not_on.is_some() && !self.calendars.are_known()
+        let record = &self.index.cron_job(owner).record;
+        record.schedule.options().not_on.is_some() && !self.calendars.are_known_in(&record.identity.namespace)
     }
 
     /// Ends the open slot if the facts say that it is over, and counts the slots that are due and excluded.

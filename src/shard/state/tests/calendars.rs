@@ -364,3 +364,20 @@ fn the_next_slot_of_a_lost_run_is_one_that_starts() {
     });
     assert_eq!(next.collect::<Vec<_>>(), [Some(at("2026-05-06T00:00:00Z"))]);
 }
+
+#[test]
+fn a_scope_that_is_not_listed_stops_no_cron_job_of_another_scope() {
+    let scopes = ["default", "other"].map(|name| Scope::Namespace(name.into()));
+    let mut world = World::new("2026-05-04T22:30:00Z", vec![], vec![]);
+    world.shard.calendars = Calendars::of_scopes(&scopes);
+    world.list(vec![hourly(&[])], vec![]);
+    world.update_calendars(CalendarUpdate::ListBegun(scopes[0].clone()));
+    world.set_calendar("2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    world.expect(&[]);
+    world.update_calendars(CalendarUpdate::ListDone(scopes[0].clone()));
+    assert_eq!(world.started(), ["04 23:00"]);
+    world.advance_to("00:30:00");
+    assert_eq!(world.started(), [""; 0]);
+    assert_eq!(count(&world, InstantOutcome::Excluded), 1);
+}

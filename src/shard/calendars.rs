@@ -16,6 +16,9 @@ use crate::schedule::{
 /// The most dates and ranges that the calendars of one namespace may have together.
 const NAMESPACE_ENTRIES_MAX: usize = 65_536;
 
+/// The most dates and ranges that all calendars may have together: those of eight full namespaces, about 50 MB.
+const ENTRIES_MAX: usize = 524_288;
+
 /// The most calendars that a namespace may have, also such as cannot be used.
 const NAMESPACE_CALENDARS_MAX: usize = 1_000;
 
@@ -57,6 +60,8 @@ pub struct Calendars(Option<Arc<Mutex<Known>>>);
 #[derive(Debug, Default)]
 struct Known {
     calendars: BTreeMap<Key, ReadCalendar>,
+    /// The dates and ranges of all calendars.
+    n_entries: usize,
     /// The scopes that were never listed.
     unlisted: Vec<Scope>,
     /// The calendars of each list in progress.
@@ -189,7 +194,9 @@ impl Known {
         if self.calendars.get(&key) == Some(&calendar) {
             return CalendarChange::Nothing;
         }
-        self.calendars.insert(key.clone(), calendar);
+        self.n_entries += n_entries(&calendar);
+        let former = self.calendars.insert(key.clone(), calendar);
+        self.n_entries -= former.as_ref().map_or(0, n_entries);
         self.change_of([key].into())
     }
 
@@ -203,6 +210,11 @@ impl Known {
         }
         if n_entries_of_others + n_entries(&calendar) > NAMESPACE_ENTRIES_MAX {
             let problem = format!("the calendars of the namespace have more than {NAMESPACE_ENTRIES_MAX} dates");
+            return Some(Err(problem.into()));
+        }
+        let n_former = self.calendars.get(key).map_or(0, n_entries);
+        if self.n_entries - n_former + n_entries(&calendar) > ENTRIES_MAX {
+            let problem = format!("the calendars of all namespaces have more than {ENTRIES_MAX} dates");
             return Some(Err(problem.into()));
         }
         Some(calendar)
@@ -231,7 +243,11 @@ impl Known {
     }
 
     fn remove(&mut self, mut keys: BTreeSet<Key>) -> CalendarChange {
-        keys.retain(|key| self.calendars.remove(key).is_some());
+        keys.retain(|key| {
+            let removed = self.calendars.remove(key);
+            self.n_entries -= removed.as_ref().map_or(0, n_entries);
+            removed.is_some()
+        });
         self.change_of(keys)
     }
 

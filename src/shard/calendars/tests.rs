@@ -7,13 +7,16 @@ fn scope(name: &str) -> Scope {
     Scope::Namespace(name.into())
 }
 
+fn read(dates: &str) -> ReadCalendar {
+    let calendar = Calendar::read([("dates", dates)].into_iter());
+    calendar.map(Arc::new).map_err(Into::into)
+}
+
 fn applied(namespace: &str, name: &str, dates: &str) -> CalendarUpdate {
     CalendarUpdate::Applied {
         namespace: namespace.into(),
         name: name.into(),
-        calendar: Calendar::read([("dates", dates)].into_iter())
-            .map(Arc::new)
-            .map_err(Into::into),
+        calendar: read(dates),
     }
 }
 
@@ -111,12 +114,16 @@ fn without_the_right_to_read_calendars_the_problem_names_the_chart_value() {
     );
 }
 
+/// The lines of the longest calendar. They are every second day, so that no entries are merged.
+fn long() -> String {
+    let dates = (0..4_096).map(|n| crate::schedule::options::date_of(2 * n).to_string());
+    dates.collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn the_calendars_of_a_namespace_have_a_limit_together() {
     let calendars = Calendars::of_scopes(&[]);
-    // Every second day, so that no entries are merged.
-    let dates = (0..4_096).map(|n| crate::schedule::options::date_of(2 * n).to_string());
-    let long = dates.collect::<Vec<_>>().join("\n");
+    let long = long();
     for n in 0..16 {
         calendars.apply(applied("a", &format!("c{n}"), &long));
     }
@@ -158,4 +165,33 @@ fn the_number_of_calendars_of_a_namespace_has_a_limit() {
     // A known one may still change.
     calendars.apply(applied("a", "c999", "2026-12-25"));
     assert_eq!(problem(&calendars, "a", "c999"), None);
+}
+
+#[test]
+fn the_calendars_of_all_namespaces_have_a_limit_together() {
+    let calendars = Calendars::of_scopes(&[]);
+    let long = read(&long());
+    for n in 0..8 * 16 {
+        calendars.apply(CalendarUpdate::Applied {
+            namespace: format!("n{}", n % 8).into(),
+            name: format!("c{}", n / 8).into(),
+            calendar: long.clone(),
+        });
+    }
+    calendars.apply(applied("a", "more", "2026-12-25"));
+    assert!(
+        problem(&calendars, "a", "more")
+            .unwrap()
+            .contains("the calendars of all namespaces have more than 524288 dates")
+    );
+    for update in [
+        CalendarUpdate::Removed {
+            namespace: "n0".into(),
+            name: "c0".into(),
+        },
+        applied("a", "more", "2026-12-25"),
+    ] {
+        calendars.apply(update);
+    }
+    assert_eq!(problem(&calendars, "a", "more"), None);
 }

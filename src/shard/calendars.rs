@@ -141,8 +141,8 @@ impl Calendars {
             Some(Err(problem)) => Some(Err(format!("the ConfigMap cannot be used: {problem}"))),
             None if known.is_partial => None,
             None if known.of_namespace(namespace).count() >= NAMESPACE_CALENDARS_MAX => Some(Err(format!(
-                "the namespace has {NAMESPACE_CALENDARS_MAX} calendars, and no more are used; delete some of them, and create this \
-                 one again"
+                "the namespace has {NAMESPACE_CALENDARS_MAX} calendars, and no more are used; delete some of them, and \
+                 create this one again"
             ))),
             None => Some(Err(format!(
                 "the namespace has no ConfigMap of this name with the label {CALENDAR_LABEL}=true; create it, or add the \

@@ -381,3 +381,26 @@ fn a_scope_that_is_not_listed_stops_no_cron_job_of_another_scope() {
     assert_eq!(world.started(), [""; 0]);
     assert_eq!(count(&world, InstantOutcome::Excluded), 1);
 }
+
+#[test]
+fn a_cron_job_follows_the_calendar_that_it_names_since_a_change() {
+    let without = CronJobRecord {
+        schedule: schedule_with("0 * * * *", &[], 0),
+        ..hourly(&[])
+    };
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", without, "2026-05-07");
+    for (version, dates, expected) in [(11, "2026-05-04", &[] as &[_]), (12, "2026-05-08", &["05 00:00"])] {
+        world.apply(CronJobRecord {
+            resource_version: ResourceVersion(version),
+            ..hourly(&[])
+        });
+        world.set_calendar(dates);
+        world.advance_to(if version == 11 {
+            "2026-05-04T23:30:00Z"
+        } else {
+            "00:30:00"
+        });
+        assert_eq!(world.started(), expected, "{dates}");
+    }
+    assert_eq!(count(&world, InstantOutcome::Excluded), 1);
+}

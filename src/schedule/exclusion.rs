@@ -12,6 +12,9 @@ const DAY_SECONDS: i64 = 86_400;
 
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
+/// The part of the future in which the next slot is searched: five years, as for the activations of a schedule (B-8.1).
+const SEARCHED: SignedDuration = SignedDuration::from_hours(5 * 366 * 24);
+
 /// A schedule with its calendar.
 #[derive(Clone, Copy)]
 pub struct Exclusion<'a> {
@@ -77,9 +80,11 @@ impl<'a> Exclusion<'a> {
         }
     }
 
-    /// The first slot that is not excluded, from this one on.
+    /// The first slot that is not excluded, from this one on and within [`SEARCHED`] of it: the dates may be those of all
+    /// slots of a CronJob.
     fn next_from(&self, mut slot: Timestamp) -> Option<Timestamp> {
         let local = &self.effective.default_zone;
+        let end = after(slot, SEARCHED);
         while let Some((_, last)) = self.calendar.around(self.day_of(slot)) {
             let until = after(self.begin_of(last + 1), -SECOND).max(slot);
             slot = if self.schedule.is_every() {
@@ -87,6 +92,9 @@ impl<'a> Exclusion<'a> {
             } else {
                 self.schedule.next_after(until, local)?
             };
+            if end < slot {
+                return None;
+            }
         }
         Some(slot)
     }

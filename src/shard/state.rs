@@ -314,6 +314,7 @@ impl ShardState {
 
     /// Evaluates a CronJob, in the order of B-3.1. Idempotent: repeated with the same facts it does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
+        self.note_naming(owner);
         self.contained_at(owner, |shard| shard.evaluate_known(owner, now));
     }
 

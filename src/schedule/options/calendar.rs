@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use jiff::{Timestamp, civil::Date};
+use jiff::{
+    Span,
+    civil::{self, Date},
+};
 
 /// The most dates and ranges of a calendar.
 pub const CALENDAR_ENTRIES_MAX: usize = 4_096;
@@ -22,7 +25,7 @@ const EXAMPLE: &str = "2026-12-24..2026-12-26 Christmas";
 /// Longest note and longest part of an invalid line that is kept, in bytes.
 const NOTE_MAX_BYTES: usize = 64;
 
-const DAY_SECONDS: i64 = 86_400;
+const EPOCH: Date = civil::date(1970, 1, 1);
 
 /// A day, by its number since 1970-01-01.
 pub(crate) type Day = i64;
@@ -205,13 +208,14 @@ fn day(text: &str) -> Option<Day> {
             _ => byte.is_ascii_digit(),
         });
     let date: Date = text.parse().ok().filter(|_| is_form)?;
-    let midnight = date.at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    Some(midnight.timestamp().as_second() / DAY_SECONDS)
+    let since_epoch = EPOCH.until(date).ok()?;
+    Some(since_epoch.get_days().into())
 }
 
 pub(crate) fn date_of(day: Day) -> Date {
-    let midnight = Timestamp::from_second(day.saturating_mul(DAY_SECONDS)).unwrap_or(Timestamp::MAX);
-    jiff::tz::Offset::UTC.to_datetime(midnight).date()
+    let since_epoch = Span::new().try_days(day);
+    let date = since_epoch.and_then(|span| EPOCH.checked_add(span));
+    date.unwrap_or(if day < 0 { Date::MIN } else { Date::MAX })
 }
 
 /// A text without control characters, truncated.

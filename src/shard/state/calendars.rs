@@ -3,7 +3,7 @@
 //! An excluded slot is counted when it is due, whatever is decided about other slots, and never opened. A changed
 //! calendar counts for the slots after the change: those before it that the former one excluded do not start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,7 +18,11 @@ use crate::{
 
 /// What is noted of CronJobs that have, or had, a calendar.
 #[derive(Debug, Default)]
-pub(super) struct CalendarNotes(BTreeMap<OwnerIndex, CalendarNote>);
+pub(super) struct CalendarNotes {
+    notes: BTreeMap<OwnerIndex, CalendarNote>,
+    /// The CronJobs that name a calendar.
+    naming: BTreeSet<OwnerIndex>,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct CalendarNote {
@@ -31,19 +35,29 @@ struct CalendarNote {
 impl CalendarNotes {
     /// Forgets what a leader has counted.
     pub(super) fn forget_counts(&mut self, owner: OwnerIndex) {
-        if let Some(note) = self.0.get_mut(&owner) {
+        if let Some(note) = self.notes.get_mut(&owner) {
             note.counted_until = Seconds::default();
+        }
+    }
+
+    /// Corrects what was noted while the clock was ahead.
+    pub(super) fn set_back(&mut self, owner: OwnerIndex, now: Timestamp) {
+        if let Some(note) = self.notes.get_mut(&owner) {
+            for instant in [&mut note.excluded_through, &mut note.counted_until] {
+                *instant = Seconds::new(instant.get().map(|instant| instant.min(now)));
+            }
         }
     }
 
     /// Forgets a CronJob.
     pub(super) fn remove(&mut self, owner: OwnerIndex) {
-        self.0.remove(&owner);
+        self.notes.remove(&owner);
+        self.naming.remove(&owner);
     }
 
     /// The slot up to which a former calendar excluded all due slots.
     pub(super) fn excluded_through(&self, owner: OwnerIndex) -> Option<Timestamp> {
-        self.0.get(&owner)?.excluded_through.get()
+        self.notes.get(&owner)?.excluded_through.get()
     }
 }
 
@@ -51,15 +65,35 @@ impl ShardState {
     /// Handles a change of calendars.
     pub(crate) fn follow_calendars(&mut self, change: &CalendarChange, now: Timestamp) {
         self.follow_clock(now);
-        for owner in self.index.owner_indexes() {
-            let Some(cron_job) = self.index.get_cron_job(owner) else {
-                continue;
-            };
-            let record = &cron_job.record;
-            let not_on = record.schedule.options().not_on.as_ref();
-            if not_on.is_some_and(|not_on| change.concerns(&record.identity.namespace, &not_on.name)) {
-                self.contained_at(owner, |shard| shard.follow_calendar(owner, now));
-            }
+        for owner in self.naming(change) {
+            self.contained_at(owner, |shard| shard.follow_calendar(owner, now));
+        }
+    }
+
+    /// The CronJobs that a change of calendars concerns.
+    fn naming(&self, change: &CalendarChange) -> Vec<OwnerIndex> {
+        let is_concerned = |owner: &OwnerIndex| {
+            let record = self.index.get_cron_job(*owner).map(|cron_job| &cron_job.record);
+            record.is_some_and(|record| {
+                let not_on = record.schedule.options().not_on.as_ref();
+                not_on.is_some_and(|not_on| change.concerns(&record.identity.namespace, &not_on.name))
+            })
+        };
+        self.calendar_notes
+            .naming
+            .iter()
+            .copied()
+            .filter(is_concerned)
+            .collect()
+    }
+
+    /// Notes whether a CronJob names a calendar.
+    pub(super) fn note_naming(&mut self, owner: OwnerIndex) {
+        let cron_job = self.index.get_cron_job(owner);
+        if cron_job.is_some_and(|cron_job| cron_job.record.schedule.options().not_on.is_some()) {
+            self.calendar_notes.naming.insert(owner);
+        } else {
+            self.calendar_notes.naming.remove(&owner);
         }
     }
 
@@ -104,14 +138,14 @@ impl ShardState {
         let starts_several = current.options().start_several();
         let is_over = wanted.is_none_or(|wanted| !starts_several && current.excludes(wanted));
         if let Some(latest) = latest.filter(|_| is_over) {
-            self.calendar_notes.0.entry(owner).or_default().excluded_through = Seconds::new(Some(latest));
+            self.calendar_notes.notes.entry(owner).or_default().excluded_through = Seconds::new(Some(latest));
         }
     }
 
     /// Whether the CronJob names a calendar that is not listed yet.
     pub(super) fn awaits_calendar(&self, owner: OwnerIndex) -> bool {
-        let options = self.index.cron_job(owner).record.schedule.options();
-        options.not_on.is_some() && !self.calendars.are_known()
+        let record = &self.index.cron_job(owner).record;
+        record.schedule.options().not_on.is_some() && !self.calendars.are_known_in(&record.identity.namespace)
     }
 
     /// Ends the open slot if the facts say that it is over, and counts the slots that are due and excluded.
@@ -137,7 +171,7 @@ impl ShardState {
         let cron_job = self.index.cron_job(owner);
         let schedule = &cron_job.record.schedule;
         let until = schedule.slots_until(now);
-        let note = self.calendar_notes.0.entry(owner).or_default();
+        let note = self.calendar_notes.notes.entry(owner).or_default();
         let counted = note.counted_until.get();
         // As for other slots, those before the first decision of a leader are not counted while all are held back.
         let is_first_held_back = counted.is_none() && (cron_job.record.is_suspended || is_frozen);

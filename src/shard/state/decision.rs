@@ -151,7 +151,12 @@ impl ShardState {
 
     fn skip(&mut self, owner: OwnerIndex, reason: &SkipReason, verdict: &Verdict, now: Timestamp) {
         match *reason {
-            SkipReason::NotDue | SkipReason::Excluded(_) => {}
+            SkipReason::NotDue => {}
+            SkipReason::Excluded(slot) => {
+                // They are counted as excluded, also if the calendar changes.
+                let cron_job = self.index.cron_job_mut(owner);
+                cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(slot)));
+            }
             SkipReason::Deleting => self.close_unless_in_flight(owner, InstantOutcome::Deleted),
             SkipReason::UnknownTimeZone(_) | SkipReason::Unparseable(_) | SkipReason::NeverRuns(_) => {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);

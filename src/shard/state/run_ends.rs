@@ -62,7 +62,9 @@ impl ShardState {
         next: Option<Timestamp>,
     ) {
         if outcome.is_lost() && self.ended_runs.logs(outcome) {
-            let (slots, error) = (LostSlots::One(slot), self.index.cron_job_mut(owner).take_error());
+            let cron_job = self.index.cron_job_mut(owner);
+            let (slots, error) = (LostSlots::One(slot), cron_job.take_error());
+            let next = next.and_then(|next| cron_job.record.schedule.wanted_from(next));
             self.log_run(owner, outcome, RunEnd::Lost { slots, error, next });
         }
     }

@@ -126,7 +126,12 @@ impl ShardState {
             if let Some(since) = cron_job.startable_since() {
                 cron_job.rare_mut().startable_since = Seconds::new(Some(since.min(now)));
             }
+            if cron_job.open.is_none() {
+                let counted = cron_job.counted_until.get();
+                cron_job.counted_until = Seconds::new(counted.map(|counted| counted.min(now)));
+            }
             cron_job.end_waits(now);
+            self.calendar_notes.set_back(owner, now);
             self.evaluate(owner, now);
         }
     }

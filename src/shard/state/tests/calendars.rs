@@ -6,8 +6,8 @@ use super::world::{World, at, complete, cron_job, entry, job, schedule_with};
 use crate::{
     schedule::options::Calendar,
     shard::{
-        CalendarUpdate, Calendars, ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord,
-        ResourceVersion, Scope,
+        CalendarUpdate, Calendars, ConcurrencyPolicy, CronJobRecord, CronJobStatus, EndedRuns, InstantOutcome,
+        JobRecord, LoggedRuns, ResourceVersion, RunEnd, Scope,
     },
 };
 
@@ -311,4 +311,96 @@ fn a_calendar_of_another_namespace_or_name_has_no_effect() {
     }
     world.advance_to("2026-05-04T23:00:00Z");
     assert_eq!(world.started(), ["04 23:00"]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_no_slot_and_no_count() {
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", hourly(&[]), "2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    assert_eq!(world.started(), ["04 23:00"]);
+    // The clock is ahead, and the calendar changes.
+    world.jump_to("12:30:00");
+    world.set_calendar("2026-05-07");
+    world.jump_to("2026-05-04T23:30:00Z");
+    world.advance_to("00:00:00");
+    assert_eq!(world.started(), ["05 00:00"]);
+    // It is ahead on an excluded day.
+    world.set_calendar("2026-05-05");
+    world.jump_to("12:30:00");
+    let n_ahead = count(&world, InstantOutcome::Excluded);
+    world.jump_to("00:30:00");
+    world.advance_to("02:30:00");
+    assert_eq!(count(&world, InstantOutcome::Excluded), n_ahead + 2, "01:00 and 02:00");
+}
+
+#[test]
+fn excluded_slots_are_not_lost_when_the_date_is_removed() {
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", hourly(&[]), "2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    assert_eq!(world.started(), ["04 23:00"]);
+    world.advance_to("02:10:00");
+    world.set_calendar("2026-05-07");
+    world.jump_to("04:10:00");
+    assert_eq!(world.started(), ["05 04:00"]);
+    assert_eq!(count(&world, InstantOutcome::Excluded), 3);
+    assert_eq!(count(&world, InstantOutcome::Superseded), 1, "03:00");
+}
+
+#[test]
+fn the_next_slot_of_a_lost_run_is_one_that_starts() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(3600),
+        ..hourly(&[])
+    };
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", record, "2026-05-05");
+    world.shard.ended_runs = EndedRuns::new(LoggedRuns::Lost);
+    world.started();
+    world.jump_to("02:30:00");
+    world.effects();
+    let runs = world.shard.ended_runs.take(10);
+    let next = runs.iter().map(|run| match run.end {
+        RunEnd::Lost { next, .. } => next,
+        RunEnd::Started { .. } => None,
+    });
+    assert_eq!(next.collect::<Vec<_>>(), [Some(at("2026-05-06T00:00:00Z"))]);
+}
+
+#[test]
+fn a_scope_that_is_not_listed_stops_no_cron_job_of_another_scope() {
+    let scopes = ["default", "other"].map(|name| Scope::Namespace(name.into()));
+    let mut world = World::new("2026-05-04T22:30:00Z", vec![], vec![]);
+    world.shard.calendars = Calendars::of_scopes(&scopes);
+    world.list(vec![hourly(&[])], vec![]);
+    world.update_calendars(CalendarUpdate::ListBegun(scopes[0].clone()));
+    world.set_calendar("2026-05-05");
+    world.advance_to("2026-05-04T23:00:00Z");
+    world.expect(&[]);
+    world.update_calendars(CalendarUpdate::ListDone(scopes[0].clone()));
+    assert_eq!(world.started(), ["04 23:00"]);
+    world.advance_to("00:30:00");
+    assert_eq!(world.started(), [""; 0]);
+    assert_eq!(count(&world, InstantOutcome::Excluded), 1);
+}
+
+#[test]
+fn a_cron_job_follows_the_calendar_that_it_names_since_a_change() {
+    let without = CronJobRecord {
+        schedule: schedule_with("0 * * * *", &[], 0),
+        ..hourly(&[])
+    };
+    let mut world = World::with_calendar("2026-05-04T22:30:00Z", without, "2026-05-07");
+    for (version, dates, expected) in [(11, "2026-05-04", &[] as &[_]), (12, "2026-05-08", &["05 00:00"])] {
+        world.apply(CronJobRecord {
+            resource_version: ResourceVersion(version),
+            ..hourly(&[])
+        });
+        world.set_calendar(dates);
+        world.advance_to(if version == 11 {
+            "2026-05-04T23:30:00Z"
+        } else {
+            "00:30:00"
+        });
+        assert_eq!(world.started(), expected, "{dates}");
+    }
+    assert_eq!(count(&world, InstantOutcome::Excluded), 1);
 }

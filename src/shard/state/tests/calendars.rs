@@ -360,7 +360,7 @@ fn the_next_slot_of_a_lost_run_is_one_that_starts() {
     let runs = world.shard.ended_runs.take(10);
     let next = runs.iter().map(|run| match run.end {
         RunEnd::Lost { next, .. } => next,
-        RunEnd::Started { .. } => None,
+        RunEnd::Started { .. } | RunEnd::Asked { .. } => None,
     });
     assert_eq!(next.collect::<Vec<_>>(), [Some(at("2026-05-06T00:00:00Z"))]);
 }

@@ -76,7 +76,7 @@ pub(super) fn has_no_default(path: &str) -> bool {
 }
 
 /// Other values for strings with a prescribed format.
-const OTHERS: [(&str, &str); 27] = [
+const OTHERS: [(&str, &str); 28] = [
     (
         "image.digest",
         "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
@@ -90,6 +90,7 @@ const OTHERS: [(&str, &str); 27] = [
     ("controller.cronJobMetrics", "none"),
     ("controller.troubleLabel", "example.com/team"),
     ("controller.logRuns", "all"),
+    ("controller.freezeUntil", "2026-12-27T06:00:00Z"),
     ("controller.maxClockSkew", "1500ms"),
     ("controller.logFormat", "json"),
     ("controller.logLevel", "debug"),
@@ -174,7 +175,8 @@ fn changed(base: &Value, path: &[&str], other: Value) -> Value {
 
 /// Values that other values depend on, and that [`everything`] lacks or excludes.
 fn others() -> Value {
-    json!({"metrics": {"serviceMonitor": {"enabled": true}, "dashboards": {"enabled": true, "folder": "Jobs"}}})
+    json!({"controller": {"freezeUntil": "2026-12-26T06:00:00Z"},
+        "metrics": {"serviceMonitor": {"enabled": true}, "dashboards": {"enabled": true, "folder": "Jobs"}}})
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::refusals::{allow_no_jobs, at_most, hanging};
 use crate::{controller::Controller, kubernetes::Namespace};
 
-/// A slot that the API server refuses is lost to the next one, three seconds later, which starts after the quota is raised.
+/// A slot that the API server refuses is lost to the next one, three seconds later. A slot starts after the quota is raised.
 pub(super) async fn lost_runs_and_jobs_have_their_lines(namespace: Namespace) {
     allow_no_jobs(&namespace).await;
     let changes = json!({"spec": {"schedule": "@every 3s"}});
@@ -42,10 +42,15 @@ pub(super) async fn lost_runs_and_jobs_have_their_lines(namespace: Namespace) {
         .collect();
     let with = |message: &str| lines.iter().find(|line| line["message"] == message);
     let lost_line = with("a run was lost").unwrap_or_else(|| panic!("no lost run in {text}"));
-    let slot = (last - secs(3)).to_string();
-    assert_eq!(lost_line["slot"], *slot, "{lost_line}");
-    let next = last.to_string();
-    assert_eq!(lost_line["next"], *next, "{lost_line}");
+    // On a busy machine, the first slot of the controller is a later one.
+    let instant = |field: &str| {
+        lost_line[field]
+            .as_str()
+            .and_then(|text| text.parse::<Timestamp>().ok())
+    };
+    let (slot, next) = (instant("slot").expect("a slot"), instant("next").expect("a next slot"));
+    assert_eq!(slot.duration_since(last).as_secs() % 3, 0, "{lost_line}");
+    assert_eq!(next.duration_since(slot), secs(3), "{lost_line}");
     for (field, expected) in [
         ("namespace", &*namespace.name),
         ("cronjob", "hello"),
@@ -66,9 +71,4 @@ pub(super) async fn lost_runs_and_jobs_have_their_lines(namespace: Namespace) {
     let job = namespace.job_name(0);
     assert_eq!(started[0]["job"], *job, "{}", started[0]);
     assert_eq!(started[0]["outcome"], "created", "{}", started[0]);
-    assert!(
-        started[0].get("lateness_seconds").is_none(),
-        "its tenant has delayed it: {}",
-        started[0]
-    );
 }

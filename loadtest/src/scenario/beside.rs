@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use testbed::{ReferenceLimits, Testbed};
 
 use self::report::{BesideReport, Outage, Period};
-use super::{create_between_slots, progress, sleep_until, whole_audit_log};
+use super::{create_between_slots, handovers::existing_jobs, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     controller::{Candidate, Controller, REFERENCE_USER},
@@ -186,7 +186,7 @@ impl Beside {
             theirs: whole_audit_log(target, self.reference_user()).await?,
         };
         target.check_audit_log()?;
-        let existing = self.existing_jobs(target)?;
+        let existing = existing_jobs(target.kubectl(), &self.managed)?;
         let after = Slots::starting_at(beside.end().start(), 0, minutes_between(beside.end(), last));
         let outages: Vec<Outage> = outages
             .into_iter()
@@ -287,18 +287,6 @@ impl Beside {
             label(target, &namespace, true)?;
         }
         Ok(2 * self.n_moves)
-    }
-
-    fn existing_jobs(&self, target: &Target) -> anyhow::Result<JobNames> {
-        let mut existing = JobNames::new();
-        for namespace in self.managed.namespaces() {
-            let names = target
-                .kubectl()
-                .run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
-            let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
-            existing.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
-        }
-        Ok(existing)
     }
 
     /// The figures of these slots. `both` tells whether the built-in controller runs.

@@ -69,9 +69,7 @@ impl ShardState {
         open.is_paced = true;
         Some(pace.reserve(now)).filter(|reserved| now < *reserved)
     }
-}
 
-impl ShardState {
     /// The instant at which the open slot should have started; `None` if its tenant has delayed it. A catch-up counts from
     /// its slot like any other start: after an outage it is late.
     pub(super) fn late_from(&self, owner: OwnerIndex) -> Option<Timestamp> {

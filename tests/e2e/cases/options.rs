@@ -233,7 +233,7 @@ pub(super) async fn on_resume_chooses_what_starts_after_a_suspension(namespace: 
 const LABEL: &str = "e2e.cronwheel.dev/freezes";
 
 /// Runs `cronwheel` with a kubeconfig of the case. Returns its output, or its error.
-async fn run(namespace: &Namespace, is_admin: bool, arguments: &[&str]) -> Result<String, String> {
+pub(super) async fn run(namespace: &Namespace, is_admin: bool, arguments: &[&str]) -> Result<String, String> {
     let control_plane = &namespace.control_plane;
     let kubeconfig = if is_admin {
         &control_plane.admin_kubeconfig

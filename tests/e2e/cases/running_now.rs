@@ -1,10 +1,11 @@
 //! Runs that users ask for by `cronwheel trigger`, and Jobs that `kubectl create job` creates.
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
+use super::options::run;
 use crate::{
     controller::Controller,
     kubernetes::{Namespace, merge},
@@ -19,19 +20,8 @@ async fn create(namespace: &Namespace, name: &str, life: Value, changes: Value) 
 
 /// Runs `cronwheel trigger` on a CronJob of the namespace. Returns its output, or its error.
 async fn trigger(namespace: &Namespace, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
-    command.arg("trigger").args(arguments).args(["-n", &namespace.name]);
-    command
-        .arg("--kubeconfig")
-        .arg(&namespace.control_plane.admin_kubeconfig);
-    let ended = tokio::task::spawn_blocking(move || command.output()).await;
-    let output = ended.expect("an end").expect("a process");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status.success() {
-        Ok(text(&output.stdout))
-    } else {
-        Err(text(&output.stderr))
-    }
+    let all = [&["trigger"], arguments, &["-n", &namespace.name]].concat();
+    run(namespace, true, &all).await
 }
 
 /// The name of the Job in the first line of the output.

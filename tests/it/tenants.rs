@@ -3,7 +3,7 @@
 //!
 //! Each scenario runs twice from the same seed on the in-memory API server in virtual time: without its offender and
 //! with it. The comparison covers all results of the innocent tenants: the Job of every slot and its lateness, the
-//! outcome of each Job, the Jobs within the history limits, the status, and the Warnings. `docs/operate/security.md` names
+//! outcome of each Job, the Jobs within the history limits, the status, and the Warnings. `docs/spec/threats.md` names
 //! the scenario for each attack.
 
 mod cluster;

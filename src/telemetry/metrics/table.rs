@@ -57,7 +57,7 @@ table! {
         "Follows the schedules of the cluster.";
     INSTANT_OUTCOMES: Counter "cronwheel_instant_outcomes_total" ["outcome"]
         "Due instants that ended, by outcome: a Job, or the reason why there is none.",
-        "created and adopted are runs that started; handed_over counts again at the next leader. Every other outcome is a run that did not start: an Event on the CronJob has the details.";
+        "created and adopted are runs that started; handed_over counts again at the next leader. Every other outcome is a run that did not start; the log names those that are lost.";
     INSTANTS_OPEN: Gauge "cronwheel_instants_open" []
         "Due instants that have not ended: ordered, retried, or held back by a running Job.",
         "Rises in a burst and falls again. If it stays up, look at the outcomes of requests.";

@@ -150,6 +150,11 @@ impl Binaries {
     }
 }
 
+/// Whether programs may come from a folder of the caller, so that their release is not the pinned one.
+pub(crate) fn are_from_elsewhere() -> bool {
+    env::var_os(ASSETS_VARIABLE).is_some()
+}
+
 /// Finds kube-scheduler of the release of the control plane. Builds it if it is missing, which takes a minute if the
 /// control plane was built before.
 pub(crate) fn find_or_build_scheduler() -> Result<PathBuf, BinariesError> {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    binaries::{Binaries, BinariesError, find_or_build_scheduler},
+    binaries::{self, Binaries, BinariesError, find_or_build_scheduler},
     certificates::{self, CertificatesError},
     component::{Autoscaling, Component, JobLife, ReferenceLimits},
     instance::{Instance, InstanceError, Manifest},
@@ -227,6 +227,7 @@ impl Testbed {
             self.wait_for_server(Component::Scheduler, self.instance.ports().scheduler, "/healthz")?;
         }
         if self.instance.jobs() != JobLife::None {
+            self.adapt_job_stages()?;
             self.spawn(Component::Kwok, &self.instance.setup().kwok_arguments())?;
         }
         self.wait_for_server(
@@ -242,6 +243,21 @@ impl Testbed {
             }
             JobLife::None => Ok(()),
         }
+    }
+
+    /// Kubernetes before 1.31 refuses the condition `SuccessCriteriaMet` on a Job without a success policy; newer ones
+    /// demand it. Only programs from elsewhere can be that old.
+    fn adapt_job_stages(&self) -> Result<(), TestbedError> {
+        if !binaries::are_from_elsewhere() || self.instance.jobs() != JobLife::Kwok {
+            return Ok(());
+        }
+        let version = self.instance.kubectl().run(&["get", "--raw=/version"])?;
+        if version.contains(r#""minor": "30""#) {
+            let is_allowed = |line: &&str| !line.contains("SuccessCriteriaMet");
+            let stages: Vec<&str> = KWOK_JOBS.lines().filter(is_allowed).collect();
+            self.instance.write("kwok.yaml", &stages.join("\n"))?;
+        }
+        Ok(())
     }
 
     /// kwok does not report readiness, but it exits at once if its configuration is invalid.

@@ -103,6 +103,16 @@ impl OpenSlot {
         Some(look_up)
     }
 
+    /// The outcome if its starting deadline has passed. A slot that was suspended or frozen until then is not lost.
+    pub(crate) fn outcome_at_deadline(&self) -> InstantOutcome {
+        match self.stage {
+            SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::Frozen => InstantOutcome::Frozen,
+            _ if self.is_refused_due_to_tenant => InstantOutcome::RefusedDueToTenant,
+            _ => InstantOutcome::DeadlineExceeded,
+        }
+    }
+
     /// The outcome if a later slot replaces it.
     pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
         match self.stage {

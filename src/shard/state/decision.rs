@@ -325,14 +325,9 @@ impl ShardState {
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
         self.open_without_order(owner, slot, verdict);
-        let is_due_to_tenant = self
+        let outcome = self
             .open_slot_mut(owner)
-            .is_some_and(|open| open.is_refused_due_to_tenant);
-        let outcome = if is_due_to_tenant {
-            InstantOutcome::RefusedDueToTenant
-        } else {
-            InstantOutcome::DeadlineExceeded
-        };
+            .map_or(InstantOutcome::DeadlineExceeded, |open| open.outcome_at_deadline());
         self.end_open_before(owner, outcome, verdict.next);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);

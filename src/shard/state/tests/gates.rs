@@ -118,6 +118,10 @@ fn b_6_6_resuming_starts_nothing_when_the_deadline_has_passed() {
         ..suspended
     });
     world.expect(&["Warning MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000"]);
+    // Its tenant suspended it, so the slot is not lost.
+    let counts = world.shard.outcome_counts();
+    assert_eq!(counts.outcome(InstantOutcome::Suspended), 1);
+    assert_eq!(counts.outcome(InstantOutcome::DeadlineExceeded), 0);
 }
 
 #[test]

@@ -56,7 +56,7 @@ use self::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{http::ConnectError, ordered_watch::OrderedSender},
+    kube_api::{http::ConnectError, latest_value::LatestSender},
     shard::{Calendars, HeldShards, ManagedNamespaces, TermedAnswer},
     telemetry::{admin::Admin, metrics::Metrics},
 };
@@ -191,15 +191,15 @@ struct Session {
     leadership: watch::Sender<Leadership>,
     /// The orders to the watches of each scope to list again.
     relists: Vec<ScopeRelists>,
-    burst: OrderedSender<bool>,
+    burst: LatestSender<bool>,
     /// The number of fences of this replica. A fence ends the requests of the watches.
-    n_fences: OrderedSender<u64>,
+    n_fences: LatestSender<u64>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends the run.
-    went_back: OrderedSender<bool>,
+    went_back: LatestSender<bool>,
     /// The managed namespaces, which the shard task sets and every write reads.
     namespaces: ManagedNamespaces,
     /// Whether the managed namespaces are known, so that CronJobs can be listed.
-    are_namespaces_known: OrderedSender<bool>,
+    are_namespaces_known: LatestSender<bool>,
 }
 
 impl Session {
@@ -220,7 +220,7 @@ impl Session {
         let namespaces = settings.namespaces();
         metrics.other_controllers.observe_only(namespaces.clone());
         Session {
-            are_namespaces_known: OrderedSender::new(namespaces.are_known()),
+            are_namespaces_known: LatestSender::new(namespaces.are_known()),
             namespaces,
             relists: settings.scopes.iter().cloned().map(ScopeRelists::new).collect(),
             settings,
@@ -228,10 +228,10 @@ impl Session {
             connections,
             metrics,
             phases,
-            went_back: OrderedSender::new(false),
+            went_back: LatestSender::new(false),
             leadership: watch::Sender::new(leadership),
-            burst: OrderedSender::new(false),
-            n_fences: OrderedSender::new(0),
+            burst: LatestSender::new(false),
+            n_fences: LatestSender::new(0),
         }
     }
 

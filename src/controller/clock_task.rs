@@ -96,7 +96,7 @@ impl ClockTask {
 
     /// Probes and reports; never returns.
     pub async fn run(mut self) {
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut probes: Option<Probes> = None;
         loop {
             // Reading the clock detects a step.

@@ -31,7 +31,7 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, NoShardsReason,
         StopReason,
     },
-    kube_api::{ApiClient, leases::LeaseApi, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, latest_value::LatestSender, leases::LeaseApi},
     shard::{BootInstant, ShardCommand, ShardReport, ShardTerm},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
@@ -45,9 +45,9 @@ pub struct ElectionChannels {
     /// The shards and terms in which this replica may write. A change wakes the shards.
     pub leadership: watch::Sender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
-    pub went_back: OrderedSender<bool>,
+    pub went_back: LatestSender<bool>,
     /// The number of fences. A change ends the open watches of CronJobs and Jobs.
-    pub n_fences: OrderedSender<u64>,
+    pub n_fences: LatestSender<u64>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
     /// The permissions that the account lacks.
@@ -150,7 +150,7 @@ impl ElectionTask {
         self.end_leadership();
         let mut result = self.handle(ElectionInput::ClockTrusted(self.clock.is_fine()));
         let mut phase = self.channels.phase.clone();
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut missing = self.channels.missing_permissions.clone();
         loop {
             if let Err(ending) = result {

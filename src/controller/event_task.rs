@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, latest_value::LatestReceiver},
     shard::{CronJobEvent, ManagedNamespaces},
     telemetry::metrics::EventMetrics,
 };
@@ -113,7 +113,7 @@ pub struct EventChannels {
     /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while Events wait.
-    pub burst: OrderedReceiver<bool>,
+    pub burst: LatestReceiver<bool>,
     /// The number of replicas that share the budget.
     pub leadership: watch::Receiver<Leadership>,
     /// Budget for Events, shared by all replicas.

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{NamespaceSelector, ordered_watch::OrderedSender},
+    kube_api::{NamespaceSelector, latest_value::LatestSender},
     shard::{Clocks, ContainedPanic, Effect, HeldShards, Input, ShardCommand, TermedAnswer, TermedEffect},
     telemetry::metrics::ShardFigures,
 };
@@ -64,7 +64,7 @@ pub struct ShardChannels {
     /// Selects the managed namespaces; all are if `None`.
     pub namespace_selector: Option<NamespaceSelector>,
     /// Set once the managed namespaces are known.
-    pub are_namespaces_known: OrderedSender<bool>,
+    pub are_namespaces_known: LatestSender<bool>,
 }
 
 /// The task that runs the shards of a replica.
@@ -126,7 +126,7 @@ impl ShardTask {
             return;
         }
         let mut phase = self.channels.phase.clone();
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut leadership = self.channels.leadership.clone();
         loop {
             let due_at = self.wakeup();
@@ -165,7 +165,7 @@ impl ShardTask {
 
     /// Waits for the clock verdict to become fine. Returns false if the intake stops first.
     async fn wait_for_clock(&mut self) -> bool {
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let is_fine = tokio::select! {
             biased;
             () = self.channels.phase.reached(Phase::StopIntake) => false,

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, objects::classify::OrderOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, latest_value::LatestReceiver, objects::classify::OrderOutcome},
     shard::{BootInstant, KeptText, ManagedNamespaces, ShardTerm, StatusOutcome, StatusWrite, TermedAnswer},
     telemetry::metrics::{StatusMetrics, gauge_value},
 };
@@ -106,7 +106,7 @@ pub struct StatusChannels {
     /// Phase of the shutdown; it ends the batcher.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while writes that are not urgent wait.
-    pub burst: OrderedReceiver<bool>,
+    pub burst: LatestReceiver<bool>,
     /// The namespaces in which statuses may be written.
     pub namespaces: ManagedNamespaces,
 }

@@ -9,7 +9,7 @@ use super::{
     RuntimeError,
     shutdown::{Phase, PhaseSender},
 };
-use crate::kube_api::ordered_watch::OrderedReceiver;
+use crate::kube_api::latest_value::LatestReceiver;
 
 /// A running task. Dropping it aborts the task.
 pub(super) struct Task {
@@ -30,7 +30,7 @@ impl Drop for Task {
 pub(super) async fn supervise(
     mut tasks: Vec<Task>,
     phases: &PhaseSender,
-    went_back: &mut OrderedReceiver<bool>,
+    went_back: &mut LatestReceiver<bool>,
     mut next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
     let signal = tokio::select! {

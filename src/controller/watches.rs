@@ -10,7 +10,7 @@ use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch
 use crate::{
     kube_api::{
         ApiClient, Decoder,
-        ordered_watch::OrderedSender,
+        latest_value::LatestSender,
         watch::{
             WatchItem, calendars, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces, observed,
         },
@@ -24,7 +24,7 @@ use crate::{
 pub struct ScopeRelists {
     scope: Scope,
     /// One number for each [`WatchedResource`].
-    n_orders: [OrderedSender<u64>; 2],
+    n_orders: [LatestSender<u64>; 2],
 }
 
 impl ScopeRelists {
@@ -32,7 +32,7 @@ impl ScopeRelists {
     pub fn new(scope: Scope) -> ScopeRelists {
         ScopeRelists {
             scope,
-            n_orders: [OrderedSender::new(0), OrderedSender::new(0)],
+            n_orders: [LatestSender::new(0), LatestSender::new(0)],
         }
     }
 
@@ -122,7 +122,7 @@ impl Session {
         };
         let spawn_two = |relists: &ScopeRelists| {
             let scope = &relists.scope;
-            let [cron_job_relists, job_relists] = relists.n_orders.each_ref().map(OrderedSender::subscribe);
+            let [cron_job_relists, job_relists] = relists.n_orders.each_ref().map(LatestSender::subscribe);
             let (cron_job_client, cron_job_channels) = begin("cronjobs", scope, &self.metrics.cron_job_watch);
             let (job_client, job_channels) = begin("jobs", scope, &self.metrics.job_watch);
             let cron_jobs =

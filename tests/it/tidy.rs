@@ -52,7 +52,7 @@ const BESIDE: &[Beside] = &[
     Beside {
         layer: "observe",
         may_use: &["schedule", "shard", "kube_api", EXPLAIN, "observe"],
-        of_kube_api: &["objects", "ordered_watch"],
+        of_kube_api: &["objects", "latest_value"],
     },
 ];
 /// The pure parts of other layers.

@@ -13,7 +13,7 @@ use crate::{
     },
     kube_api::{
         ApiClient,
-        ordered_watch::{OrderedReceiver, OrderedSender},
+        latest_value::{LatestReceiver, LatestSender},
     },
     shard::{CronJobIdentity, JobCreate, JobDelete, JobLookUp, ShardTerm, Term, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
@@ -193,7 +193,7 @@ struct Bench {
     answers: mpsc::Receiver<TermedAnswer>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
-    burst: OrderedReceiver<bool>,
+    burst: LatestReceiver<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher>,
 }
@@ -230,7 +230,7 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst_in = OrderedSender::new(false);
+        let burst_in = LatestSender::new(false);
         let burst = burst_in.subscribe();
         let channels = DispatcherChannels {
             queue: queue.clone(),

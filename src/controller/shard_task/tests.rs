@@ -14,7 +14,7 @@ use crate::{
         tests::fake_server::{self, Received, Response, record},
     },
     coordination::Leadership,
-    kube_api::{ApiClient, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, latest_value::LatestSender},
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ManagedNamespaces,
@@ -121,7 +121,7 @@ impl Bench {
         let (creates_in, creates) = mpsc::channel(16);
         let phases = phases();
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
-        let burst = OrderedSender::new(false);
+        let burst = LatestSender::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
         let statuses = StatusQueue::new(metrics.status.clone(), Duration::from_secs(1));
         let api = FakeApi {
@@ -156,7 +156,7 @@ impl Bench {
             leadership: leadership.subscribe(),
             lifecycle: unconnected(),
             namespace_selector: None,
-            are_namespaces_known: OrderedSender::new(true),
+            are_namespaces_known: LatestSender::new(true),
         };
         let shard = ShardTask::new(shards, clock.clone(), epoch(), channels);
         Bench {

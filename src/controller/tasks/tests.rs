@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::{
     controller::{clock::Clock, shutdown::phases, spawn},
-    kube_api::ordered_watch::OrderedSender,
+    kube_api::latest_value::LatestSender,
 };
 
 /// A process of two tasks, with a log of their ends.
@@ -19,7 +19,7 @@ struct Bench {
     log: Arc<Mutex<Vec<&'static str>>>,
     signals: mpsc::Sender<&'static str>,
     received: mpsc::Receiver<&'static str>,
-    went_back: OrderedSender<bool>,
+    went_back: LatestSender<bool>,
 }
 
 impl Bench {
@@ -30,7 +30,7 @@ impl Bench {
             log: Arc::default(),
             signals,
             received,
-            went_back: OrderedSender::new(false),
+            went_back: LatestSender::new(false),
         }
     }
 

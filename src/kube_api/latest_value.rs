@@ -1,4 +1,4 @@
-//! A watch channel like tokio's, with first-in-first-out wake-ups.
+//! A channel that keeps only the latest value, like tokio's `watch`, and wakes its receivers in the order of their waits.
 //!
 //! tokio wakes receivers in random order, so tasks would send requests of one instant in a different order each time,
 //! and simulated runs would not be reproducible.
@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 
 /// The sender. Clones share the value. Receivers do not notice its end: they wait for ever.
 #[derive(Debug)]
-pub struct OrderedSender<T>(Arc<Shared<T>>);
+pub struct LatestSender<T>(Arc<Shared<T>>);
 
 /// A receiver. A clone has observed the same changes.
 #[derive(Debug)]
-pub struct OrderedReceiver<T> {
+pub struct LatestReceiver<T> {
     shared: Arc<Shared<T>>,
     /// The number of the last observed change.
     seen: u64,
@@ -32,10 +32,10 @@ struct Current<T> {
     n_changes: u64,
 }
 
-impl<T: Copy + PartialEq> OrderedSender<T> {
+impl<T: Copy + PartialEq> LatestSender<T> {
     /// Creates a sender with a first value.
-    pub fn new(value: T) -> OrderedSender<T> {
-        OrderedSender(Arc::new(Shared {
+    pub fn new(value: T) -> LatestSender<T> {
+        LatestSender(Arc::new(Shared {
             current: Mutex::new(Current { value, n_changes: 0 }),
             changed: Notify::new(),
         }))
@@ -64,30 +64,30 @@ impl<T: Copy + PartialEq> OrderedSender<T> {
     }
 
     /// Returns a receiver that has observed all changes up to now.
-    pub fn subscribe(&self) -> OrderedReceiver<T> {
-        OrderedReceiver {
+    pub fn subscribe(&self) -> LatestReceiver<T> {
+        LatestReceiver {
             shared: Arc::clone(&self.0),
             seen: self.0.current().n_changes,
         }
     }
 }
 
-impl<T> Clone for OrderedSender<T> {
-    fn clone(&self) -> OrderedSender<T> {
-        OrderedSender(Arc::clone(&self.0))
+impl<T> Clone for LatestSender<T> {
+    fn clone(&self) -> LatestSender<T> {
+        LatestSender(Arc::clone(&self.0))
     }
 }
 
-impl<T> Clone for OrderedReceiver<T> {
-    fn clone(&self) -> OrderedReceiver<T> {
-        OrderedReceiver {
+impl<T> Clone for LatestReceiver<T> {
+    fn clone(&self) -> LatestReceiver<T> {
+        LatestReceiver {
             shared: Arc::clone(&self.shared),
             seen: self.seen,
         }
     }
 }
 
-impl<T: Copy> OrderedReceiver<T> {
+impl<T: Copy> LatestReceiver<T> {
     /// Returns the value.
     pub fn get(&self) -> T {
         self.shared.current().value
@@ -144,35 +144,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_is_seen_once() {
-        let watched = OrderedSender::new(1);
-        let mut view = watched.subscribe();
-        assert_eq!(view.changed().now_or_never(), None);
-        watched.set(1);
-        assert_eq!(view.changed().now_or_never(), None);
-        watched.set(2);
-        assert_eq!(view.changed().now_or_never(), Some(()));
-        assert_eq!(view.changed().now_or_never(), None);
-        assert_eq!((watched.get(), view.get()), (2, 2));
-        watched.set(3);
-        assert_eq!((view.get(), view.see()), (3, 3));
-        assert_eq!(view.changed().now_or_never(), None);
-        assert_eq!(view.wait_for(|value| *value == 3).now_or_never(), Some(()));
+        let sender = LatestSender::new(1);
+        let mut receiver = sender.subscribe();
+        assert_eq!(receiver.changed().now_or_never(), None);
+        sender.set(1);
+        assert_eq!(receiver.changed().now_or_never(), None);
+        sender.set(2);
+        assert_eq!(receiver.changed().now_or_never(), Some(()));
+        assert_eq!(receiver.changed().now_or_never(), None);
+        assert_eq!((sender.get(), receiver.get()), (2, 2));
+        sender.set(3);
+        assert_eq!((receiver.get(), receiver.see()), (3, 3));
+        assert_eq!(receiver.changed().now_or_never(), None);
+        assert_eq!(receiver.wait_for(|value| *value == 3).now_or_never(), Some(()));
     }
 
     #[tokio::test]
-    async fn waiters_are_woken_in_fifo_order() {
+    async fn receivers_are_woken_in_the_order_of_their_waits() {
         const N_WAITERS: usize = 40;
-        let watched = OrderedSender::new(false);
-        let (sender, mut woken) = mpsc::channel(N_WAITERS);
+        let sender = LatestSender::new(false);
+        let (woken_in, mut woken) = mpsc::channel(N_WAITERS);
         for number in 0..N_WAITERS {
-            let (mut view, sender) = (watched.subscribe(), sender.clone());
+            let (mut receiver, woken_in) = (sender.subscribe(), woken_in.clone());
             tokio::spawn(async move {
-                view.changed().await;
-                sender.try_send(number).unwrap();
+                receiver.changed().await;
+                woken_in.try_send(number).unwrap();
             });
         }
         tokio::task::yield_now().await;
-        watched.set(true);
+        sender.set(true);
         for number in 0..N_WAITERS {
             assert_eq!(woken.recv().await, Some(number));
         }

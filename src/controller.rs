@@ -6,11 +6,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use futures::future::BoxFuture;
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, watch},
-    task::JoinError,
-};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinError};
 
 pub mod clock;
 pub mod clock_task;
@@ -188,7 +184,7 @@ struct Session {
     connections: Connections,
     metrics: Metrics,
     phases: PhaseSender,
-    leadership: watch::Sender<Leadership>,
+    leadership: LatestSender<Leadership>,
     /// The orders to the watches of each scope to list again.
     relists: Vec<ScopeRelists>,
     burst: LatestSender<bool>,
@@ -229,7 +225,7 @@ impl Session {
             metrics,
             phases,
             went_back: LatestSender::new(false),
-            leadership: watch::Sender::new(leadership),
+            leadership: LatestSender::new(leadership),
             burst: LatestSender::new(false),
             n_fences: LatestSender::new(0),
         }

@@ -17,7 +17,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     clock::Clock,
@@ -27,7 +27,10 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, latest_value::LatestSender},
+    kube_api::{
+        Answer, ApiClient,
+        latest_value::{LatestReceiver, LatestSender},
+    },
     shard::{BootInstant, CreateOutcome, ManagedNamespaces, OrderAnswer, ShardTerm, TermedAnswer, Withdrawal},
     telemetry::metrics::{DispatchMetrics, gauge_value},
 };
@@ -103,7 +106,7 @@ pub struct DispatcherChannels {
     /// Answers to the shard task.
     pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Phase of the shutdown; it ends the dispatcher.
     pub phase: PhaseReceiver,
     /// Set while more creates are due than are sent at once. Statuses and Events wait meanwhile.

@@ -11,7 +11,7 @@ mod report;
 mod requests;
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use self::{
     handovers::Handovers,
@@ -31,7 +31,11 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, NoShardsReason,
         StopReason,
     },
-    kube_api::{ApiClient, latest_value::LatestSender, leases::LeaseApi},
+    kube_api::{
+        ApiClient,
+        latest_value::{LatestReceiver, LatestSender},
+        leases::LeaseApi,
+    },
     shard::{BootInstant, ShardCommand, ShardReport, ShardTerm},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
@@ -43,7 +47,7 @@ pub struct ElectionChannels {
     /// Reports of the shards.
     pub reports: mpsc::Receiver<ShardReport>,
     /// The shards and terms in which this replica may write. A change wakes the shards.
-    pub leadership: watch::Sender<Leadership>,
+    pub leadership: LatestSender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
     pub went_back: LatestSender<bool>,
     /// The number of fences. A change ends the open watches of CronJobs and Jobs.
@@ -51,11 +55,11 @@ pub struct ElectionChannels {
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
     /// The permissions that the account lacks.
-    pub missing_permissions: watch::Receiver<Vec<MissingPermission>>,
+    pub missing_permissions: LatestReceiver<Vec<MissingPermission>>,
     /// Phase of the shutdown; it starts the handover of all shards.
     pub phase: PhaseReceiver,
     /// The snapshot of the election for metrics and probes.
-    pub snapshot: watch::Sender<Option<ElectionFigures>>,
+    pub snapshot: LatestSender<Option<ElectionFigures>>,
     /// Metrics of the election.
     pub metrics: ElectionMetrics,
 }
@@ -142,10 +146,6 @@ impl ElectionTask {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "no other task waits for the missing permissions, so no order of wake-ups is random"
-    )]
     async fn participate(&mut self) -> Ending {
         self.end_leadership();
         let mut result = self.handle(ElectionInput::ClockTrusted(self.clock.is_fine()));
@@ -170,7 +170,7 @@ impl ElectionTask {
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 () = verdict.changed() => Some(ElectionInput::ClockTrusted(self.clock.is_fine())),
-                Ok(()) = missing.changed() => {
+                () = missing.changed() => {
                     let stops_all = missing.borrow().iter().any(MissingPermission::stops_everything);
                     Some(ElectionInput::MayStart(!stops_all))
                 }

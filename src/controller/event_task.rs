@@ -14,10 +14,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     clock::Clock,
@@ -115,7 +112,7 @@ pub struct EventChannels {
     /// Set during a burst of creates, while Events wait.
     pub burst: LatestReceiver<bool>,
     /// The number of replicas that share the budget.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Budget for Events, shared by all replicas.
     pub budget: EventBudget,
     /// The namespaces in which Events may be written.

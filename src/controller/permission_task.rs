@@ -6,8 +6,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::sync::watch;
-
 use super::{
     Session,
     clock::Clock,
@@ -17,7 +15,7 @@ use super::{
     tasks::Task,
 };
 use crate::{
-    kube_api::{Answer, ApiClient, access_review::AccessRequest},
+    kube_api::{Answer, ApiClient, access_review::AccessRequest, latest_value::LatestSender},
     shard::Scope,
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -46,7 +44,7 @@ pub struct PermissionTask {
     /// Metrics of requests and answers, with the log of refusals.
     pub api_metrics: ApiMetrics,
     /// The snapshot of missing permissions for metrics and probes.
-    pub snapshot: watch::Sender<Vec<MissingPermission>>,
+    pub snapshot: LatestSender<Vec<MissingPermission>>,
 }
 
 impl Session {

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     clock::Clock,
@@ -102,7 +102,7 @@ pub struct StatusChannels {
     /// Answers to the shard task.
     pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Phase of the shutdown; it ends the batcher.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while writes that are not urgent wait.

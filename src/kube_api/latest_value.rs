@@ -1,9 +1,12 @@
-//! A channel that keeps only the latest value, like tokio's `watch`, and wakes its receivers in the order of their waits.
+//! A channel that keeps only the latest value, like tokio's `watch`, and wakes receivers in the order of their waits.
 //!
 //! tokio wakes receivers in random order, so tasks would send requests of one instant in a different order each time,
 //! and simulated runs would not be reproducible.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::Deref,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
 
 use tokio::sync::Notify;
 
@@ -21,8 +24,8 @@ pub struct LatestReceiver<T> {
 
 #[derive(Debug)]
 struct Shared<T> {
-    /// Held for one read or one change, never across an await.
-    current: Mutex<Current<T>>,
+    /// Locked for one read or one change, never across an await.
+    current: RwLock<Current<T>>,
     changed: Notify,
 }
 
@@ -32,31 +35,49 @@ struct Current<T> {
     n_changes: u64,
 }
 
-impl<T: Copy + PartialEq> LatestSender<T> {
+/// The value, which does not change while it is borrowed.
+#[derive(Debug)]
+pub struct Ref<'a, T>(RwLockReadGuard<'a, Current<T>>);
+
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T> LatestSender<T> {
     /// Creates a sender with a first value.
     pub fn new(value: T) -> LatestSender<T> {
         LatestSender(Arc::new(Shared {
-            current: Mutex::new(Current { value, n_changes: 0 }),
+            current: RwLock::new(Current { value, n_changes: 0 }),
             changed: Notify::new(),
         }))
     }
 
-    /// Returns the value.
-    pub fn get(&self) -> T {
-        self.0.current().value
+    /// Borrows the value. Whoever changes it waits meanwhile.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        Ref(self.0.current())
     }
 
-    /// Sets the value. Setting an equal value is not a change.
-    pub fn set(&self, value: T) {
-        self.update(|_| value);
+    /// Replaces the value. An equal value is a change too.
+    pub fn send_replace(&self, value: T) {
+        self.send_modify(|current| *current = value);
     }
 
-    /// Sets the value to a function of the present one, atomically.
-    pub fn update(&self, change: impl FnOnce(T) -> T) {
-        let mut current = self.0.current();
-        let value = change(current.value);
-        if current.value != value {
-            current.value = value;
+    /// Changes the value in place.
+    pub fn send_modify(&self, change: impl FnOnce(&mut T)) {
+        self.send_if_modified(|value| {
+            change(value);
+            true
+        });
+    }
+
+    /// Changes the value in place. If `change` returns false, receivers are not woken.
+    pub fn send_if_modified(&self, change: impl FnOnce(&mut T) -> bool) {
+        let mut current = self.0.current.write().unwrap_or_else(PoisonError::into_inner);
+        if change(&mut current.value) {
             current.n_changes += 1;
             drop(current);
             self.0.changed.notify_waiters();
@@ -69,6 +90,33 @@ impl<T: Copy + PartialEq> LatestSender<T> {
             shared: Arc::clone(&self.0),
             seen: self.0.current().n_changes,
         }
+    }
+}
+
+impl<T: Copy + PartialEq> LatestSender<T> {
+    /// Returns the value.
+    pub fn get(&self) -> T {
+        *self.borrow()
+    }
+
+    /// Sets the value. Setting an equal value is not a change.
+    pub fn set(&self, value: T) {
+        self.update(|_| value);
+    }
+
+    /// Sets the value to a function of the present one, atomically.
+    pub fn update(&self, change: impl FnOnce(T) -> T) {
+        self.send_if_modified(|value| {
+            let former = *value;
+            *value = change(former);
+            *value != former
+        });
+    }
+}
+
+impl<T: Default> Default for LatestSender<T> {
+    fn default() -> LatestSender<T> {
+        LatestSender::new(T::default())
     }
 }
 
@@ -87,17 +135,10 @@ impl<T> Clone for LatestReceiver<T> {
     }
 }
 
-impl<T: Copy> LatestReceiver<T> {
-    /// Returns the value.
-    pub fn get(&self) -> T {
-        self.shared.current().value
-    }
-
-    /// Returns the value and marks its changes as observed.
-    pub fn see(&mut self) -> T {
-        let current = self.shared.current();
-        self.seen = current.n_changes;
-        current.value
+impl<T> LatestReceiver<T> {
+    /// Borrows the value. Whoever changes it waits meanwhile.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        Ref(self.shared.current())
     }
 
     /// Waits for a change that was not observed yet. Cancel-safe.
@@ -128,10 +169,24 @@ impl<T: Copy> LatestReceiver<T> {
     }
 }
 
+impl<T: Copy> LatestReceiver<T> {
+    /// Returns the value.
+    pub fn get(&self) -> T {
+        *self.borrow()
+    }
+
+    /// Returns the value and marks its changes as observed.
+    pub fn see(&mut self) -> T {
+        let current = self.shared.current();
+        self.seen = current.n_changes;
+        current.value
+    }
+}
+
 impl<T> Shared<T> {
     /// The state is consistent after every statement, so a panic elsewhere does not corrupt it.
-    fn current(&self) -> MutexGuard<'_, Current<T>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> RwLockReadGuard<'_, Current<T>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,6 +212,23 @@ mod tests {
         assert_eq!((receiver.get(), receiver.see()), (3, 3));
         assert_eq!(receiver.changed().now_or_never(), None);
         assert_eq!(receiver.wait_for(|value| *value == 3).now_or_never(), Some(()));
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_changed_in_place_wakes_receivers_if_it_says_so() {
+        let sender = LatestSender::new(vec![1]);
+        let mut receiver = sender.subscribe();
+        sender.send_if_modified(|values| {
+            values.push(2);
+            false
+        });
+        assert_eq!(receiver.changed().now_or_never(), None);
+        assert_eq!(*receiver.borrow(), [1, 2]);
+        sender.send_modify(Vec::clear);
+        assert_eq!(receiver.changed().now_or_never(), Some(()));
+        sender.send_replace(Vec::new());
+        assert_eq!(receiver.changed().now_or_never(), Some(()), "an equal value");
+        assert!(sender.borrow().is_empty());
     }
 
     #[tokio::test]

@@ -191,7 +191,7 @@ struct Bench {
     api: FakeApi,
     queue: Arc<DispatchQueue>,
     answers: mpsc::Receiver<TermedAnswer>,
-    leadership: watch::Sender<Leadership>,
+    leadership: LatestSender<Leadership>,
     phases: PhaseSender,
     burst: LatestReceiver<bool>,
     metrics: Metrics,
@@ -228,7 +228,7 @@ impl Bench {
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let leadership = LatestSender::new(Leadership::of_one(WHOLE));
         let phases = phases();
         let burst_in = LatestSender::new(false);
         let burst = burst_in.subscribe();

@@ -40,7 +40,7 @@ async fn renewals_send_no_commands_to_the_shards() {
     let metrics = Metrics::register();
     let (commands, received) = mpsc::channel(8);
     let (_reports, reports) = mpsc::channel(8);
-    let leadership = watch::Sender::new(Leadership::of_none_until(clock.boot(), 0, Timing::DEFAULT));
+    let leadership = LatestSender::new(Leadership::of_none_until(clock.boot(), 0, Timing::DEFAULT));
     let phases = phases();
     let channels = ElectionChannels {
         commands,

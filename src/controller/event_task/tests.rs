@@ -109,7 +109,7 @@ impl Bench {
         let all_metrics = Metrics::register();
         let metrics = all_metrics.events.clone();
         let channels = EventChannels {
-            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            leadership: LatestSender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
             namespaces: namespaces.clone(),
             phase: phases.subscribe(),

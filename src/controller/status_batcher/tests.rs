@@ -134,7 +134,7 @@ struct Bench {
     api: FakeApi,
     queue: Arc<StatusQueue>,
     answers: mpsc::Receiver<TermedAnswer>,
-    leadership: watch::Sender<Leadership>,
+    leadership: LatestSender<Leadership>,
     phases: PhaseSender,
     burst: LatestSender<bool>,
     batcher: tokio::task::JoinHandle<()>,
@@ -162,7 +162,7 @@ impl Bench {
         };
         let queue = StatusQueue::new(Metrics::register().status, FLUSH_INTERVAL);
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let leadership = LatestSender::new(Leadership::of_one(WHOLE));
         let phases = phases();
         let burst = LatestSender::new(false);
         let channels = StatusChannels {

@@ -42,7 +42,7 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let metrics = Metrics::register();
     let (phases, burst, api) = (phases(), LatestSender::new(false), FakeApi::default());
     let event_links = EventChannels {
-        leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+        leadership: LatestSender::new(Leadership::of_one(WHOLE)).subscribe(),
         budget: EventBudget::default(),
         namespaces: ManagedNamespaces::default(),
         phase: phases.subscribe(),

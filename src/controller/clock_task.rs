@@ -13,11 +13,8 @@ use futures::{
 };
 
 use super::{
-    Session,
     clock::{Clock, ClockVerdict, ProbeAnswer},
     recorded_send::send_recorded,
-    shutdown::Phase,
-    tasks::Task,
 };
 use crate::{
     controller::connections::N_WRITE_CONNECTIONS,
@@ -68,14 +65,6 @@ pub struct ClockTask {
     n_unreported: u64,
     /// The last warning about replaced connections.
     reported_at: Option<BootInstant>,
-}
-
-impl Session {
-    pub(super) fn spawn_clock(&self) -> Task {
-        let (api, metrics) = (self.connections.writes.clone(), self.metrics.clock.clone());
-        let task = ClockTask::new(api, self.clock.clone(), metrics);
-        self.start_until("clock", Phase::End, task.run())
-    }
 }
 
 impl ClockTask {

@@ -4,6 +4,7 @@
 //! changes it. A shard is removed from [`Leadership`] before any message that gives it up, and added before the shard
 //! starts to act. The end of this task ends the process.
 
+mod abandon;
 mod handovers;
 mod lease_watch;
 mod refusals;
@@ -13,6 +14,7 @@ mod requests;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 
+pub use self::abandon::abandon_membership;
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
-pub use self::lifecycle_channels::{COMMANDS_MAX, LifecycleChannels};
+pub use self::lifecycle_channels::LifecycleChannels;
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},

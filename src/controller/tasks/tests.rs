@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
-    controller::{clock::Clock, shutdown::phases, spawn},
+    controller::{clock::Clock, shutdown::phases},
     kube_api::latest_value::LatestSender,
 };
 
@@ -37,7 +37,7 @@ impl Bench {
     /// Creates a task that ends `patience` after its phase is reached.
     fn task(&self, name: &'static str, ends_in: Phase, patience: Duration) -> Task {
         let (mut phase, log) = (self.phases.subscribe(), Arc::clone(&self.log));
-        spawn(name, ends_in, async move {
+        Task::spawn(name, ends_in, async move {
             phase.reached(ends_in).await;
             tokio::time::sleep(patience).await;
             log.lock().unwrap().push(name);
@@ -87,10 +87,10 @@ async fn a_second_signal_ends_the_process_at_once() {
 async fn a_task_that_ends_unexpectedly_ends_the_process() {
     let mut bench = Bench::new();
     let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
-    let ending = spawn("brief", Phase::End, async {});
+    let ending = Task::spawn("brief", Phase::End, async {});
     let error = bench.supervise(vec![lasting, ending]).await.unwrap_err();
     assert_eq!(error.to_string(), "the brief task ended unexpectedly");
-    let failing = spawn("failing", Phase::End, async { panic!("on purpose") });
+    let failing = Task::spawn("failing", Phase::End, async { panic!("on purpose") });
     let error = bench.supervise(vec![failing]).await.unwrap_err();
     assert_eq!(error.to_string(), "the failing task failed");
 }

@@ -147,11 +147,11 @@ impl ShardState {
                 }
                 Some(_) | None => {
                     self.report_failed_create(owner, &message);
-                    self.end_open(owner, InstantOutcome::ForeignJob);
+                    self.close_slot(owner, InstantOutcome::ForeignJob);
                 }
             },
             // The watch delivered its creation and deletion: the slot had its Job.
-            LookUpOutcome::Gone if open.gone.is_some() => self.end_with_job(owner, slot, InstantOutcome::Adopted),
+            LookUpOutcome::Gone if open.gone.is_some() => self.close_with_job(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => {
                 self.note_create_without_job(owner, &message);
                 self.retry_later(owner, now);

@@ -2,7 +2,7 @@
 //!
 //! [`objects`] and [`events`] are pure. [`http`] holds the connections, and `exchange` sends one request over them.
 //! [`client`] has the calls about CronJobs, Jobs and Events, [`leases`] those about Leases, and [`watch`] lists and
-//! watches. [`json_api`] serves commands that read other objects. [`ordered_watch`] holds values that tasks wait for; the layers below never wait.
+//! watches. [`json_api`] serves commands that read other objects. [`latest_value`] holds values that tasks wait for; the layers below never wait.
 //! Most objects are not decoded into typed structs. Fields that cronwheel does not know are passed on unchanged.
 
 pub mod access_review;
@@ -11,10 +11,10 @@ pub mod events;
 mod exchange;
 pub mod http;
 pub mod json_api;
+pub mod latest_value;
 pub mod leases;
 pub mod namespace_selector;
 pub mod objects;
-pub mod ordered_watch;
 pub mod other_controllers;
 pub mod page_sizes;
 pub(crate) mod paths;

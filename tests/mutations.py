@@ -40,8 +40,8 @@ MUTATIONS = {
     "new-schedule-starts-a-past-slot": (f"{STATE}/changes.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|known| known.mark < mark", "|known| known.mark <= mark"),
     "relist-keeps-deleted-objects": (f"{STATE}/relists.rs", "|known| known.mark < mark", "|known| known.mark > mark"),
-    "unanswered-create-not-looked-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message, .. } => self.look_up_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.end_open(owner, InstantOutcome::RefusedDueToTenant),"),
-    "failed-create-not-retried": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);", "let _ = (status, retry_after);\n                self.end_open(owner, InstantOutcome::RefusedDueToTenant);"),
+    "unanswered-create-not-looked-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message, .. } => self.look_up_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.close_slot(owner, InstantOutcome::RefusedDueToTenant),"),
+    "failed-create-not-retried": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);", "let _ = (status, retry_after);\n                self.close_slot(owner, InstantOutcome::RefusedDueToTenant);"),
     "failed-status-write-not-retried": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),
     "status-conflict-counts-as-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent;\n"),
     "retry-after-ignored": ("src/controller/pacing.rs", "let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = chosen;"),
@@ -50,7 +50,7 @@ MUTATIONS = {
     "wrong-clock-accepted": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "wrong-outcome-reported": ("src/shard/cron_job/open_slot.rs", "SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,", "SlotStage::HeldByForbid => InstantOutcome::Superseded,"),
     "no-create-without-a-kept-template": ("src/controller/dispatcher/request.rs", "ReadOutcome::Found(record) if is_same(&record) =>", "ReadOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
-    "slot-waits-for-a-foreign-job": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, now);"),
+    "slot-waits-for-a-foreign-job": (f"{STATE}/look_ups.rs", "                    self.close_slot(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, now);"),
 }
 
 ELECTION = "src/coordination/election"
@@ -135,7 +135,7 @@ UNIT = {
     "sent-without-checking-leadership": ("src/controller/lane.rs", "is_led.then(|| api", "(is_led || !now.since_boot().is_zero()).then(|| api", "checked_again_before_the"),
     "create-outlives-its-slot": (f"{STATE}/order.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),
     "short-lived-job-outlives-its-term": ("src/shard/record.rs", "self.has_short_ttl() || limits.contains(&Some(0))", "self.has_short_ttl() && limits.contains(&Some(0))", "a_job_may_be_stored_until"),
-    "invalid-job-not-retried": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Invalid, None, now);", "self.end_open(owner, InstantOutcome::RefusedDueToTenant);", "refused_as_invalid"),
+    "invalid-job-not-retried": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Invalid, None, now);", "self.close_slot(owner, InstantOutcome::RefusedDueToTenant);", "refused_as_invalid"),
     "slot-of-a-former-deadline-stays-lost": ("src/shard/cron_job.rs", "(is_still_skipped || is_missed || is_over(outcome))", "(is_still_skipped || is_missed || outcome != InstantOutcome::Created)", "restarts"),
     "back-off-restarts-at-each-slot": (f"{STATE}/refusals.rs", "refused.n_refusals.saturating_add(1).max(n_failures);", "n_failures;", "each_slot_costs_one_request"),
     "next-slot-does-not-back-off": (f"{STATE}/refusals.rs", "refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));", "refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX) - wait);", "every_nine_seconds"),

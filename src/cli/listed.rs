@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     error::CommandError,
-    ui::{Cluster, SLOTS_MAX, past},
+    ui::{Cluster, SLOTS_MAX, SourceArgs, past},
 };
 use crate::{
     observe::{
@@ -29,6 +29,18 @@ pub(super) struct Question<'a> {
     pub(super) history: Option<&'a Path>,
     /// Slots from this time before now on are kept.
     pub(super) since: SignedDuration,
+}
+
+impl<'a> Question<'a> {
+    /// What a command lists by its flags.
+    pub(super) fn of(source: &'a SourceArgs, history: Option<&'a Path>, since: SignedDuration) -> Question<'a> {
+        Question {
+            scopes: source.scopes(),
+            default_zone: &source.default_time_zone,
+            history,
+            since,
+        }
+    }
 }
 
 /// Lists once. Namespaces that cannot be read go to `notes`, one per line.

@@ -68,12 +68,7 @@ pub async fn run(
     mut output: impl Write,
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
-    let question = Question {
-        scopes: args.source.scopes(),
-        default_zone: &args.source.default_time_zone,
-        history: args.history.as_deref(),
-        since: args.since,
-    };
+    let question = Question::of(&args.source, args.history.as_deref(), args.since);
     let observed = list(&cluster, question, || clock.wall(), &mut notes).await?;
     let missed = missed(args, &observed.fleet(), &observed.source(), cluster, clock.wall());
     let text = match args.output {
@@ -94,13 +89,7 @@ fn missed(args: &MissedArgs, fleet: &Fleet, source: &Source, cluster: Cluster, n
         let known = instant_text(known);
         format!("Before {known} the cluster keeps no Job, so slots before that may be missing here.")
     });
-    let flags = ClusterFlags {
-        kubeconfig: args.source.kubeconfig.as_deref(),
-        context: cluster.context.as_deref(),
-        cluster_name: args.source.cluster_name.as_deref(),
-        default_zone: &args.source.default_time_zone,
-        history: args.history.as_deref(),
-    };
+    let command = ClusterFlags::of(&args.source, &cluster, args.history.as_deref()).command();
     let origin = MissedSource {
         cluster: cluster.name,
         since,
@@ -111,7 +100,7 @@ fn missed(args: &MissedArgs, fleet: &Fleet, source: &Source, cluster: Cluster, n
     let cron_jobs = fleet
         .cron_jobs()
         .map(|cron_job| (cron_job.name().clone(), cron_job.slots()));
-    Missed::new(cron_jobs, origin, &flags.command())
+    Missed::new(cron_jobs, origin, &command)
 }
 
 /// The flags by which a command finds its cluster and reads its schedules.
@@ -123,7 +112,18 @@ pub(super) struct ClusterFlags<'a> {
     pub(super) history: Option<&'a Path>,
 }
 
-impl ClusterFlags<'_> {
+impl<'a> ClusterFlags<'a> {
+    /// The flags of a command that found this cluster.
+    pub(super) fn of(source: &'a SourceArgs, cluster: &'a Cluster, history: Option<&'a Path>) -> ClusterFlags<'a> {
+        ClusterFlags {
+            kubeconfig: source.kubeconfig.as_deref(),
+            context: cluster.context.as_deref(),
+            cluster_name: source.cluster_name.as_deref(),
+            default_zone: &source.default_time_zone,
+            history,
+        }
+    }
+
     /// The command with the same flags.
     pub(super) fn command(&self) -> BackfillCommand {
         let path = |path: &Path| path.display().to_string();

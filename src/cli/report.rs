@@ -76,28 +76,11 @@ pub async fn run(
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
     let now = || clock.wall();
-    let question = Question {
-        scopes: args.source.scopes(),
-        default_zone: &args.source.default_time_zone,
-        history: args.history.as_deref(),
-        since: args.since,
-    };
+    let question = Question::of(&args.source, args.history.as_deref(), args.since);
     let observed = list(&cluster, question, now, &mut notes).await?;
     let source = observed.source();
-    let flags = ClusterFlags {
-        kubeconfig: args.source.kubeconfig.as_deref(),
-        context: cluster.context.as_deref(),
-        cluster_name: args.source.cluster_name.as_deref(),
-        default_zone: &args.source.default_time_zone,
-        history: args.history.as_deref(),
-    };
-    let report = report(
-        &observed.fleet(),
-        &source,
-        (cluster.name, flags.command()),
-        args.since,
-        now(),
-    );
+    let command = ClusterFlags::of(&args.source, &cluster, args.history.as_deref()).command();
+    let report = report(&observed.fleet(), &source, (cluster.name, command), args.since, now());
     let text = match args.output {
         OutputFormat::Text => report.to_text(),
         OutputFormat::Markdown => report.to_markdown(),

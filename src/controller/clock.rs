@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
+    kube_api::latest_value::{LatestReceiver, LatestSender},
     shard::BootInstant,
 };
 
@@ -48,7 +48,7 @@ struct Shared {
     source: Source,
     offset: SignedDuration,
     guard: Mutex<ClockGuard>,
-    verdict: OrderedSender<ClockVerdict>,
+    verdict: LatestSender<ClockVerdict>,
 }
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Clock {
     fn over(source: Source, offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         let (wall, boot) = source.read();
         let guard = ClockGuard::new(skew_max, wall, boot);
-        let verdict = OrderedSender::new(guard.verdict());
+        let verdict = LatestSender::new(guard.verdict());
         Clock {
             shared: Arc::new(Shared {
                 source,
@@ -150,7 +150,7 @@ impl Clock {
     }
 
     /// Returns a receiver of the verdict that is notified of each change.
-    pub fn watch_verdict(&self) -> OrderedReceiver<ClockVerdict> {
+    pub fn subscribe_verdict(&self) -> LatestReceiver<ClockVerdict> {
         self.shared.verdict.subscribe()
     }
 

@@ -13,11 +13,8 @@ use futures::{
 };
 
 use super::{
-    Session,
     clock::{Clock, ClockVerdict, ProbeAnswer},
     recorded_send::send_recorded,
-    shutdown::Phase,
-    tasks::Task,
 };
 use crate::{
     controller::connections::N_WRITE_CONNECTIONS,
@@ -70,14 +67,6 @@ pub struct ClockTask {
     reported_at: Option<BootInstant>,
 }
 
-impl Session {
-    pub(super) fn spawn_clock(&self) -> Task {
-        let (api, metrics) = (self.connections.writes.clone(), self.metrics.clock.clone());
-        let task = ClockTask::new(api, self.clock.clone(), metrics);
-        self.start_until("clock", Phase::End, task.run())
-    }
-}
-
 impl ClockTask {
     /// Creates a task for this clock that probes over the connections for writes.
     pub fn new(api: ApiClient, clock: Clock, metrics: ClockMetrics) -> ClockTask {
@@ -96,7 +85,7 @@ impl ClockTask {
 
     /// Probes and reports; never returns.
     pub async fn run(mut self) {
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut probes: Option<Probes> = None;
         loop {
             // Reading the clock detects a step.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Session, clock::Clock, shutdown::Phase, tasks::Task};
+use super::clock::Clock;
 use crate::{
     kube_api::{
         http::{ApiServer, CredentialFileError, Refreshed},
@@ -25,26 +25,13 @@ const FAULT_MIN: u64 = 2;
 
 /// The task that reads credential files again.
 pub(super) struct CredentialTask {
-    server: ApiServer,
-    clock: Clock,
-}
-
-impl Session {
-    /// Returns `None` if the configuration names no files to read again.
-    pub(super) fn spawn_credentials(&self) -> Option<Task> {
-        let server = self.connections.api_server.clone().filter(ApiServer::has_files)?;
-        let task = CredentialTask {
-            server,
-            clock: self.clock.clone(),
-        };
-        // Runs until the last request was sent.
-        Some(self.start_until("credentials", Phase::End, task.run()))
-    }
+    pub(super) server: ApiServer,
+    pub(super) clock: Clock,
 }
 
 impl CredentialTask {
     /// Never returns.
-    async fn run(self) {
+    pub(super) async fn run(self) {
         let (mut token, mut certificates) = (FileLog::default(), FileLog::default());
         loop {
             tokio::time::sleep(INTERVAL).await;

@@ -17,7 +17,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     clock::Clock,
@@ -27,7 +27,10 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, ordered_watch::OrderedSender},
+    kube_api::{
+        Answer, ApiClient,
+        latest_value::{LatestReceiver, LatestSender},
+    },
     shard::{BootInstant, CreateOutcome, ManagedNamespaces, OrderAnswer, ShardTerm, TermedAnswer, Withdrawal},
     telemetry::metrics::{DispatchMetrics, gauge_value},
 };
@@ -103,11 +106,11 @@ pub struct DispatcherChannels {
     /// Answers to the shard task.
     pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Phase of the shutdown; it ends the dispatcher.
     pub phase: PhaseReceiver,
     /// Set while more creates are due than are sent at once. Statuses and Events wait meanwhile.
-    pub burst: OrderedSender<bool>,
+    pub burst: LatestSender<bool>,
     /// The namespaces in which Jobs may be created and deleted.
     pub namespaces: ManagedNamespaces,
 }
@@ -144,7 +147,7 @@ impl Dispatcher {
     pub async fn run(mut self) {
         let queue = self.channels.queue.clone();
         let mut phase = self.channels.phase.clone();
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         loop {
             let stalled_until = self.send_permitted().await;
             let burst_change = self.publish();

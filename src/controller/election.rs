@@ -4,6 +4,7 @@
 //! changes it. A shard is removed from [`Leadership`] before any message that gives it up, and added before the shard
 //! starts to act. The end of this task ends the process.
 
+mod abandon;
 mod handovers;
 mod lease_watch;
 mod refusals;
@@ -11,8 +12,9 @@ mod report;
 mod requests;
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
+pub use self::abandon::abandon_membership;
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
@@ -31,7 +33,11 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, NoShardsReason,
         StopReason,
     },
-    kube_api::{ApiClient, leases::LeaseApi, ordered_watch::OrderedSender},
+    kube_api::{
+        ApiClient,
+        latest_value::{LatestReceiver, LatestSender},
+        leases::LeaseApi,
+    },
     shard::{BootInstant, ShardCommand, ShardReport, ShardTerm},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
@@ -43,19 +49,19 @@ pub struct ElectionChannels {
     /// Reports of the shards.
     pub reports: mpsc::Receiver<ShardReport>,
     /// The shards and terms in which this replica may write. A change wakes the shards.
-    pub leadership: watch::Sender<Leadership>,
+    pub leadership: LatestSender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
-    pub went_back: OrderedSender<bool>,
+    pub went_back: LatestSender<bool>,
     /// The number of fences. A change ends the open watches of CronJobs and Jobs.
-    pub n_fences: OrderedSender<u64>,
+    pub n_fences: LatestSender<u64>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
     /// The permissions that the account lacks.
-    pub missing_permissions: watch::Receiver<Vec<MissingPermission>>,
+    pub missing_permissions: LatestReceiver<Vec<MissingPermission>>,
     /// Phase of the shutdown; it starts the handover of all shards.
     pub phase: PhaseReceiver,
     /// The snapshot of the election for metrics and probes.
-    pub snapshot: watch::Sender<Option<ElectionFigures>>,
+    pub snapshot: LatestSender<Option<ElectionFigures>>,
     /// Metrics of the election.
     pub metrics: ElectionMetrics,
 }
@@ -142,15 +148,11 @@ impl ElectionTask {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "no other task waits for the missing permissions, so no order of wake-ups is random"
-    )]
     async fn participate(&mut self) -> Ending {
         self.end_leadership();
         let mut result = self.handle(ElectionInput::ClockTrusted(self.clock.is_fine()));
         let mut phase = self.channels.phase.clone();
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut missing = self.channels.missing_permissions.clone();
         loop {
             if let Err(ending) = result {
@@ -170,7 +172,7 @@ impl ElectionTask {
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 () = verdict.changed() => Some(ElectionInput::ClockTrusted(self.clock.is_fine())),
-                Ok(()) = missing.changed() => {
+                () = missing.changed() => {
                     let stops_all = missing.borrow().iter().any(MissingPermission::stops_everything);
                     Some(ElectionInput::MayStart(!stops_all))
                 }

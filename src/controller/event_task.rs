@@ -14,10 +14,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use tokio::sync::{
-    mpsc::{self, error::TrySendError},
-    watch,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     clock::Clock,
@@ -28,7 +25,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, latest_value::LatestReceiver},
     shard::{CronJobEvent, ManagedNamespaces},
     telemetry::metrics::EventMetrics,
 };
@@ -113,9 +110,9 @@ pub struct EventChannels {
     /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while Events wait.
-    pub burst: OrderedReceiver<bool>,
+    pub burst: LatestReceiver<bool>,
     /// The number of replicas that share the budget.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Budget for Events, shared by all replicas.
     pub budget: EventBudget,
     /// The namespaces in which Events may be written.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::{
     clock::Clock,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, Answered, ApiClient},
+    kube_api::{Answer, Answered, ApiClient, latest_value::LatestReceiver},
     shard::{BootInstant, ManagedNamespaces, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -95,7 +94,7 @@ impl<R: LaneRequest> Lane<R> {
     pub(super) fn new(
         api: ApiClient,
         clock: Clock,
-        leadership: watch::Receiver<Leadership>,
+        leadership: LatestReceiver<Leadership>,
         metrics: ApiMetrics,
         in_flight_max: u32,
     ) -> Lane<R> {
@@ -223,7 +222,7 @@ impl<R: LaneRequest> Lane<R> {
 struct SendGuard {
     api: ApiClient,
     clock: Clock,
-    leadership: watch::Receiver<Leadership>,
+    leadership: LatestReceiver<Leadership>,
     namespaces: ManagedNamespaces,
     metrics: ApiMetrics,
 }

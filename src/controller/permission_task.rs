@@ -6,18 +6,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::sync::watch;
-
 use super::{
-    Session,
     clock::Clock,
     permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, Permission, Place},
     recorded_send::send_recorded,
-    shutdown::Phase,
-    tasks::Task,
 };
 use crate::{
-    kube_api::{Answer, ApiClient, access_review::AccessRequest},
+    kube_api::{Answer, ApiClient, access_review::AccessRequest, latest_value::LatestSender},
     shard::Scope,
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -46,25 +41,7 @@ pub struct PermissionTask {
     /// Metrics of requests and answers, with the log of refusals.
     pub api_metrics: ApiMetrics,
     /// The snapshot of missing permissions for metrics and probes.
-    pub snapshot: watch::Sender<Vec<MissingPermission>>,
-}
-
-impl Session {
-    pub(super) fn spawn_permissions(&self) -> Task {
-        let lease_namespace = self.settings.membership.namespace.clone();
-        let task = PermissionTask {
-            // The connection of Events, to leave those of Jobs and Leases free.
-            api: self.connections.events.clone(),
-            scopes: self.settings.scopes.clone(),
-            lease_scope: Scope::Namespace(lease_namespace.into()),
-            selects_namespaces: self.settings.namespace_selector.is_some(),
-            reads_calendars: self.settings.reads_calendars,
-            clock: self.clock.clone(),
-            api_metrics: self.metrics.events.api.clone(),
-            snapshot: self.metrics.permissions.clone(),
-        };
-        self.start_until("permissions", Phase::StopIntake, task.run())
-    }
+    pub snapshot: LatestSender<Vec<MissingPermission>>,
 }
 
 /// Results of reviews, by verb, resource and scope.

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::ValueEnum;
+use jiff::{SignedDuration, Timestamp};
 
 use super::event_task::EventBudget;
 use crate::{
     coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
-    kube_api::{NamespaceSelector, leases::OwnerPod},
+    kube_api::{Decoder, LeaseApi, NamespaceSelector, leases::OwnerPod, other_controllers::OtherControllers},
     schedule::{Zone, options::Freeze},
-    shard::{LoggedRuns, ManagedNamespaces, Scope, ShardCount},
+    shard::{Calendars, HeldShards, LoggedRuns, ManagedNamespaces, Scope, ShardCount},
 };
 
 /// Settings of a run, apart from its connections and its clock.
@@ -52,6 +53,37 @@ impl RunSettings {
             Some(_) => ManagedNamespaces::selected(),
             None => ManagedNamespaces::default(),
         }
+    }
+
+    /// Returns how CronJobs are decoded.
+    pub(super) fn decoder(&self, other_controllers: OtherControllers) -> Decoder {
+        Decoder {
+            default_zone: self.default_zone.clone(),
+            other_controllers,
+            owner_label: self.trouble_label.clone(),
+        }
+    }
+
+    /// Returns all shards of the installation, on standby.
+    pub(super) fn shards(
+        &self,
+        namespaces: ManagedNamespaces,
+        clock_skew_max: SignedDuration,
+        now: Timestamp,
+    ) -> HeldShards {
+        let count = self.membership.shard_count;
+        let mut shards = HeldShards::new(count, self.scopes.clone(), clock_skew_max, now);
+        let template_bytes_max = u64::from(self.template_memory_mib) << 20;
+        shards.template_memory().set_bytes_max(template_bytes_max);
+        shards.catch_up_pace().set_per_second(self.missed_runs_per_second);
+        shards.survey_cron_jobs(self.cron_job_metrics == CronJobMetrics::Trouble);
+        shards.manage_only(namespaces);
+        shards.log_runs(self.log_runs.into());
+        shards.freeze(self.freeze.as_ref());
+        if self.reads_calendars {
+            shards.read_calendars(Calendars::of_scopes(&self.scopes));
+        }
+        shards
     }
 
     /// Returns what other members compare with their own settings.
@@ -128,6 +160,12 @@ impl Membership {
     /// The installation by the namespace of its Leases and its name, as the Jobs that it creates name it.
     pub fn full_name(&self) -> Box<str> {
         format!("{}/{}", self.namespace, self.installation).into()
+    }
+
+    /// Returns the client for the Leases of the installation.
+    pub(super) fn lease_api(&self, client: kube::Client) -> LeaseApi {
+        LeaseApi::new(client, &self.namespace, self.shard_count, self.owner.clone())
+            .of_installation(self.installation.clone())
     }
 
     /// Returns the configuration of an election, with a new incarnation.

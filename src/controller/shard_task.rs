@@ -10,9 +10,9 @@ mod lifecycle_channels;
 use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
-pub use self::lifecycle_channels::{COMMANDS_MAX, LifecycleChannels};
+pub use self::lifecycle_channels::LifecycleChannels;
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},
@@ -24,7 +24,10 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{NamespaceSelector, ordered_watch::OrderedSender},
+    kube_api::{
+        NamespaceSelector,
+        latest_value::{LatestReceiver, LatestSender},
+    },
     shard::{Clocks, ContainedPanic, Effect, HeldShards, Input, ShardCommand, TermedAnswer, TermedEffect},
     telemetry::metrics::ShardFigures,
 };
@@ -56,15 +59,15 @@ pub struct ShardChannels {
     /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
     /// Snapshot for metrics and probes.
-    pub snapshot: watch::Sender<ShardFigures>,
+    pub snapshot: LatestSender<ShardFigures>,
     /// The leadership; its deadline limits every action. A change wakes the task.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Channels to the election and the version task.
     pub lifecycle: LifecycleChannels,
     /// Selects the managed namespaces; all are if `None`.
     pub namespace_selector: Option<NamespaceSelector>,
     /// Set once the managed namespaces are known.
-    pub are_namespaces_known: OrderedSender<bool>,
+    pub are_namespaces_known: LatestSender<bool>,
 }
 
 /// The task that runs the shards of a replica.
@@ -117,16 +120,12 @@ impl ShardTask {
     }
 
     /// Runs until the intake stops, then processes the answers that still arrive.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "no other task waits for the leadership, so no order of wake-ups is random"
-    )]
     pub async fn run(mut self) {
         if !self.wait_for_clock().await {
             return;
         }
         let mut phase = self.channels.phase.clone();
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let mut leadership = self.channels.leadership.clone();
         loop {
             let due_at = self.wakeup();
@@ -139,7 +138,7 @@ impl ShardTask {
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Wakeup::Inputs,
                 1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Wakeup::Inputs,
                 () = verdict.changed() => Wakeup::Time,
-                Ok(()) = leadership.changed() => Wakeup::Time,
+                () = leadership.changed() => Wakeup::Time,
                 () = tokio::time::sleep(pause) => Wakeup::Time,
             };
             match wakeup {
@@ -165,7 +164,7 @@ impl ShardTask {
 
     /// Waits for the clock verdict to become fine. Returns false if the intake stops first.
     async fn wait_for_clock(&mut self) -> bool {
-        let mut verdict = self.clock.watch_verdict();
+        let mut verdict = self.clock.subscribe_verdict();
         let is_fine = tokio::select! {
             biased;
             () = self.channels.phase.reached(Phase::StopIntake) => false,

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     coordination::CLOSE_MAX,
-    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
+    kube_api::latest_value::{LatestReceiver, LatestSender},
     shard::held_shards::sealing::SEAL_TIMEOUT,
 };
 
@@ -64,7 +64,7 @@ pub enum Phase {
 
 /// A receiver of the phase. Clones observe the same phase.
 #[derive(Clone, Debug)]
-pub struct PhaseReceiver(OrderedReceiver<Phase>);
+pub struct PhaseReceiver(LatestReceiver<Phase>);
 
 impl PhaseReceiver {
     /// Returns when the phase is reached. Cancel safe.
@@ -80,7 +80,7 @@ impl PhaseReceiver {
 
 /// Sets the phase. Clones set the same phase.
 #[derive(Clone, Debug)]
-pub struct PhaseSender(OrderedSender<Phase>);
+pub struct PhaseSender(LatestSender<Phase>);
 
 impl PhaseSender {
     /// Advances to a phase; an earlier phase has no effect.
@@ -96,7 +96,7 @@ impl PhaseSender {
 
 /// Returns a sender whose phase is [`Phase::Running`].
 pub fn phases() -> PhaseSender {
-    PhaseSender(OrderedSender::new(Phase::Running))
+    PhaseSender(LatestSender::new(Phase::Running))
 }
 
 /// SIGTERM and SIGINT; both start the shutdown.

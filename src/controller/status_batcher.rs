@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     clock::Clock,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, objects::classify::OrderOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, latest_value::LatestReceiver, objects::classify::OrderOutcome},
     shard::{BootInstant, KeptText, ManagedNamespaces, ShardTerm, StatusOutcome, StatusWrite, TermedAnswer},
     telemetry::metrics::{StatusMetrics, gauge_value},
 };
@@ -102,11 +102,11 @@ pub struct StatusChannels {
     /// Answers to the shard task.
     pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
-    pub leadership: watch::Receiver<Leadership>,
+    pub leadership: LatestReceiver<Leadership>,
     /// Phase of the shutdown; it ends the batcher.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while writes that are not urgent wait.
-    pub burst: OrderedReceiver<bool>,
+    pub burst: LatestReceiver<bool>,
     /// The namespaces in which statuses may be written.
     pub namespaces: ManagedNamespaces,
 }

@@ -1,4 +1,4 @@
-//! The tasks of a run: supervision, and the order in which the shutdown ends them.
+//! The tasks of a run: their start, supervision, and the order in which the shutdown ends them. No other file spawns tasks.
 //!
 //! Invariant: no task outlives its run, however the run ends.
 
@@ -9,7 +9,7 @@ use super::{
     RuntimeError,
     shutdown::{Phase, PhaseSender},
 };
-use crate::kube_api::ordered_watch::OrderedReceiver;
+use crate::kube_api::latest_value::LatestReceiver;
 
 /// A running task. Dropping it aborts the task.
 pub(super) struct Task {
@@ -17,6 +17,17 @@ pub(super) struct Task {
     /// The phase of the shutdown in which the task ends.
     pub(super) ends_in: Phase,
     pub(super) handle: JoinHandle<()>,
+}
+
+impl Task {
+    /// Starts a task. Nothing else starts one.
+    pub(super) fn spawn(name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        Task {
+            name,
+            ends_in,
+            handle: tokio::spawn(task),
+        }
+    }
 }
 
 impl Drop for Task {
@@ -30,7 +41,7 @@ impl Drop for Task {
 pub(super) async fn supervise(
     mut tasks: Vec<Task>,
     phases: &PhaseSender,
-    went_back: &mut OrderedReceiver<bool>,
+    went_back: &mut LatestReceiver<bool>,
     mut next_signal: impl AsyncFnMut() -> &'static str,
 ) -> Result<(), RuntimeError> {
     let signal = tokio::select! {

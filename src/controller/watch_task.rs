@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::event_task::EventQueue;
 use crate::{
-    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, other_controllers::OtherControllers},
+    kube_api::{DecodeError, WatchItem, latest_value::LatestSender, other_controllers::OtherControllers},
     shard::{
         CalendarUpdate, CronJobEvent, CronJobIdentity, EventReason, Input, ManagedNamespaces, NamespaceUpdate,
         ResourceVersion, input::WatchStage,
@@ -22,7 +22,7 @@ pub struct WatchChannels {
     /// Inputs of the shard task.
     pub inputs: mpsc::Sender<Input>,
     /// Receives that the API server returned to an older history.
-    pub went_back: OrderedSender<bool>,
+    pub went_back: LatestSender<bool>,
     /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
     /// Receives evidence of other controllers.

@@ -1,22 +1,23 @@
-//! Starts the tasks that watch CronJobs, Jobs, namespaces and calendars.
+//! The watches of CronJobs, Jobs, namespaces and calendars: what they share, and how each begins.
 
 use std::sync::Arc;
 
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{Stream, future::BoxFuture};
 use kube::Client;
 use tokio::sync::mpsc;
 
-use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
+use super::{clock::Clock, event_task::EventQueue, watch_task::WatchChannels};
 use crate::{
     kube_api::{
-        ApiClient, Decoder,
-        ordered_watch::OrderedSender,
+        Decoder, NamespaceSelector,
+        latest_value::{LatestReceiver, LatestSender},
         watch::{
-            WatchItem, calendars, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces, observed,
+            RelistOrders, WatchItem, calendars, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces,
+            observed,
         },
     },
-    shard::{Input, Scope, WatchedResource},
-    telemetry::metrics::WatchMetrics,
+    shard::{Input, ManagedNamespaces, Scope, WatchedResource},
+    telemetry::metrics::{Metrics, WatchMetrics},
 };
 
 /// How often each watch of a scope was told to list again. Clones share the numbers.
@@ -24,7 +25,7 @@ use crate::{
 pub struct ScopeRelists {
     scope: Scope,
     /// One number for each [`WatchedResource`].
-    n_orders: [OrderedSender<u64>; 2],
+    n_orders: [LatestSender<u64>; 2],
 }
 
 impl ScopeRelists {
@@ -32,7 +33,7 @@ impl ScopeRelists {
     pub fn new(scope: Scope) -> ScopeRelists {
         ScopeRelists {
             scope,
-            n_orders: [OrderedSender::new(0), OrderedSender::new(0)],
+            n_orders: [LatestSender::new(0), LatestSender::new(0)],
         }
     }
 
@@ -42,97 +43,82 @@ impl ScopeRelists {
             of_scope.n_orders[resource as usize].update(|n_orders| n_orders + 1);
         }
     }
+
+    fn orders(&self, resource: WatchedResource) -> RelistOrders {
+        self.n_orders[resource as usize].subscribe()
+    }
 }
 
-impl Session {
-    fn decoder(&self) -> Decoder {
-        Decoder {
-            default_zone: self.settings.default_zone.clone(),
-            other_controllers: self.metrics.other_controllers.clone(),
-            owner_label: self.settings.trouble_label.clone(),
-        }
-    }
+/// What all watches of a run share. Each method begins a watch and returns its task.
+pub(super) struct Watches {
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) metrics: Metrics,
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) events: EventQueue,
+    pub(super) n_fences: LatestReceiver<u64>,
+    pub(super) went_back: LatestSender<bool>,
+    pub(super) namespaces: ManagedNamespaces,
+    pub(super) are_namespaces_known: LatestReceiver<bool>,
+}
 
-    /// The API client for writes that first read the CronJob.
-    pub(super) fn reading_api(&self) -> ApiClient {
-        let api = self.connections.writes.clone().with_decoder(self.decoder());
-        api.of_installation(&self.settings.membership.full_name())
-    }
-
-    /// Starts the watch of the selected namespaces; `None` if all are managed.
-    pub(super) fn spawn_namespace_watch(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Option<Task> {
-        let selector = self.settings.namespace_selector.clone()?;
+impl Watches {
+    /// The watch of the selected namespaces.
+    pub(super) fn of_namespaces(&self, selector: NamespaceSelector) -> BoxFuture<'static, ()> {
         let metrics = &self.metrics.namespace_watch;
-        let (client, channels) = self.begin_watch("namespaces", &Scope::Cluster, metrics, (inputs, events));
-        let task = channels.run(namespaces(client, selector));
-        Some(self.start_until("namespace watch", Phase::StopIntake, task))
+        let (client, channels) = self.begin("namespaces", &Scope::Cluster, metrics);
+        Box::pin(channels.run(namespaces(client, selector)))
     }
 
-    /// Starts the watches of calendars; none if they are not read.
-    pub(super) fn spawn_calendar_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
-        let scopes = self.settings.scopes.iter().filter(|_| self.settings.reads_calendars);
-        let spawn = |scope: &Scope| {
-            let metrics = &self.metrics.calendar_watch;
-            let (client, channels) = self.begin_watch("configmaps", scope, metrics, (inputs, events));
-            let task = channels.run(calendars(client, scope.clone()));
-            self.start_until("calendar watch", Phase::StopIntake, task)
-        };
-        scopes.map(spawn).collect()
+    /// The watch of the calendars of a scope.
+    pub(super) fn of_calendars(&self, scope: Scope) -> BoxFuture<'static, ()> {
+        let (client, channels) = self.begin("configmaps", &scope, &self.metrics.calendar_watch);
+        Box::pin(channels.run(calendars(client, scope)))
+    }
+
+    /// The watch of the CronJobs of a scope.
+    pub(super) fn of_cron_jobs(&self, relists: &ScopeRelists, decoder: Arc<Decoder>) -> BoxFuture<'static, ()> {
+        let (scope, orders) = (&relists.scope, relists.orders(WatchedResource::CronJobs));
+        let (client, channels) = self.begin("cronjobs", scope, &self.metrics.cron_job_watch);
+        self.of_managed(channels, cron_jobs_with_relists(client, scope.clone(), decoder, orders))
+    }
+
+    /// The watch of the Jobs of a scope.
+    pub(super) fn of_jobs(&self, relists: &ScopeRelists) -> BoxFuture<'static, ()> {
+        let (scope, orders) = (&relists.scope, relists.orders(WatchedResource::Jobs));
+        let (client, channels) = self.begin("jobs", scope, &self.metrics.job_watch);
+        self.of_managed(channels, jobs_with_relists(client, scope.clone(), orders))
+    }
+
+    /// Waits until the managed namespaces are known, so that what the watch delivers is reported for these only.
+    fn of_managed(
+        &self,
+        channels: WatchChannels,
+        items: impl Stream<Item = WatchItem> + Send + 'static,
+    ) -> BoxFuture<'static, ()> {
+        let mut are_known = self.are_namespaces_known.clone();
+        Box::pin(async move {
+            are_known.wait_for(|are_known| *are_known).await;
+            channels.run(items).await;
+        })
     }
 
     /// Returns the client and the channels of a watch.
-    fn begin_watch(
-        &self,
-        resource: &'static str,
-        scope: &Scope,
-        metrics: &WatchMetrics,
-        (inputs, events): (&mpsc::Sender<Input>, &EventQueue),
-    ) -> (Client, WatchChannels) {
+    fn begin(&self, resource: &'static str, scope: &Scope, metrics: &WatchMetrics) -> (Client, WatchChannels) {
         let healths = &self.metrics.watch_health;
         let health = healths.begin(resource, scope.clone(), self.clock.clone());
         let observed_health = health.clone();
-        let on_activity = move || observed_health.note_activity();
-        let client = ended_by_fences(self.connections.watches.clone(), self.n_fences.subscribe());
-        let client = observed(client, on_activity);
+        let client = ended_by_fences(self.client.clone(), self.n_fences.clone());
+        let client = observed(client, move || observed_health.note_activity());
         let channels = WatchChannels {
-            inputs: inputs.clone(),
+            inputs: self.inputs.clone(),
             went_back: self.went_back.clone(),
-            events: events.clone(),
+            events: self.events.clone(),
             other_controllers: self.metrics.other_controllers.clone(),
             namespaces: self.namespaces.clone(),
             metrics: metrics.clone(),
             health,
         };
         (client, channels)
-    }
-
-    /// Starts the watches of CronJobs and Jobs. They begin when the managed namespaces are known, so that what they
-    /// deliver is reported for these only.
-    pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
-        let decoder = Arc::new(self.decoder());
-        let begin = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| {
-            self.begin_watch(resource, scope, metrics, (inputs, events))
-        };
-        let spawn = |name, channels: WatchChannels, items: BoxStream<'static, WatchItem>| {
-            let mut are_known = self.are_namespaces_known.subscribe();
-            self.start_until(name, Phase::StopIntake, async move {
-                are_known.wait_for(|are_known| *are_known).await;
-                channels.run(items).await;
-            })
-        };
-        let spawn_two = |relists: &ScopeRelists| {
-            let scope = &relists.scope;
-            let [cron_job_relists, job_relists] = relists.n_orders.each_ref().map(OrderedSender::subscribe);
-            let (cron_job_client, cron_job_channels) = begin("cronjobs", scope, &self.metrics.cron_job_watch);
-            let (job_client, job_channels) = begin("jobs", scope, &self.metrics.job_watch);
-            let cron_jobs =
-                cron_jobs_with_relists(cron_job_client, scope.clone(), Arc::clone(&decoder), cron_job_relists);
-            let jobs = jobs_with_relists(job_client, scope.clone(), job_relists);
-            [
-                spawn("CronJob watch", cron_job_channels, cron_jobs.boxed()),
-                spawn("Job watch", job_channels, jobs.boxed()),
-            ]
-        };
-        self.relists.iter().flat_map(spawn_two).collect()
     }
 }

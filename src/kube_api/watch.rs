@@ -23,9 +23,9 @@ use self::{
 };
 use crate::{
     kube_api::{
+        latest_value::{LatestReceiver, LatestSender},
         namespace_selector::NamespaceSelector,
         objects::decode::{DecodeError, Decoder},
-        ordered_watch::{OrderedReceiver, OrderedSender},
     },
     shard::{CronJobIdentity, Input, ResourceVersion, Scope},
 };
@@ -63,7 +63,7 @@ pub enum WatchItem {
 }
 
 /// The number of times that a watch was told to list again. Each change makes it list again.
-pub type RelistOrders = OrderedReceiver<u64>;
+pub type RelistOrders = LatestReceiver<u64>;
 
 /// Lists and watches the CronJobs of a scope. Never ends.
 pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
@@ -102,5 +102,5 @@ pub fn calendars(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> 
 
 /// A receiver without a sender never changes.
 fn no_relists() -> RelistOrders {
-    OrderedSender::new(0).subscribe()
+    LatestSender::new(0).subscribe()
 }

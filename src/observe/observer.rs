@@ -30,7 +30,7 @@ use super::{
     watch::{self, Object, signals::Signal},
 };
 use crate::{
-    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
+    kube_api::latest_value::{LatestReceiver, LatestSender},
     schedule::{Zone, after},
     shard::Scope,
 };
@@ -119,7 +119,7 @@ struct Shared {
     fleet: Mutex<Fleet>,
     source: Mutex<Source>,
     /// Changes with every change of the two.
-    version: OrderedSender<u64>,
+    version: LatestSender<u64>,
 }
 
 impl Observed {
@@ -128,7 +128,7 @@ impl Observed {
         Observed(Arc::new(Shared {
             fleet: Mutex::new(fleet),
             source: Mutex::new(Source::default()),
-            version: OrderedSender::new(0),
+            version: LatestSender::new(0),
         }))
     }
 
@@ -143,7 +143,7 @@ impl Observed {
     }
 
     /// Receives a number that changes whenever a view may have changed.
-    pub fn version(&self) -> OrderedReceiver<u64> {
+    pub fn version(&self) -> LatestReceiver<u64> {
         self.0.version.subscribe()
     }
 
@@ -174,10 +174,10 @@ pub struct Observer<N, K> {
     keeper: K,
     signals: ReadyChunks<SelectAll<BoxStream<'static, (LinkId, Signal)>>>,
     links: Links,
-    relists: Vec<(LinkId, OrderedSender<u64>)>,
+    relists: Vec<(LinkId, LatestSender<u64>)>,
     /// Whether the first list of CronJobs has ended, or failed, by the position of the scope. Only then does that of Jobs
     /// begin: a Job takes several times the memory until its CronJob is known.
-    are_cron_jobs_listed: Vec<OrderedSender<bool>>,
+    are_cron_jobs_listed: Vec<LatestSender<bool>>,
     /// The last step.
     stepped: Timestamp,
     is_current: bool,
@@ -200,9 +200,9 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
         let mut signals = SelectAll::new();
         let (mut relists, mut are_cron_jobs_listed) = (Vec::new(), Vec::new());
         for (position, scope) in scopes.iter().enumerate() {
-            let are_listed = OrderedSender::new(false);
+            let are_listed = LatestSender::new(false);
             for kind in Kind::ALL {
-                let (id, relist) = (LinkId { scope: position, kind }, OrderedSender::new(0));
+                let (id, relist) = (LinkId { scope: position, kind }, LatestSender::new(0));
                 let watch = watch::watch(client.clone(), (scope, kind), &default_zone, relist.subscribe());
                 let watch = match kind {
                     Kind::CronJob => watch,
@@ -373,7 +373,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
 
 /// A stream that begins when the value is true.
 fn begin_after<T: Send + 'static>(
-    mut begin: OrderedReceiver<bool>,
+    mut begin: LatestReceiver<bool>,
     stream: BoxStream<'static, T>,
 ) -> BoxStream<'static, T> {
     let begin = stream::once(async move { begin.wait_for(|is_begun| *is_begun).await });

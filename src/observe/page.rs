@@ -33,7 +33,7 @@ pub use self::{
     routes::router,
 };
 use super::view::{CronJobName, Detail, Filter, Overview, Rows, Strip};
-use crate::{kube_api::ordered_watch::OrderedReceiver, schedule::Zone};
+use crate::{kube_api::latest_value::LatestReceiver, schedule::Zone};
 
 /// What the page shows.
 pub trait PageSource: Send + Sync + 'static {
@@ -50,7 +50,7 @@ pub trait PageSource: Send + Sync + 'static {
     /// The text of `cronwheel explain`, or why there is none.
     fn explain(&self, cron_job: &CronJobName) -> BoxFuture<'static, Result<String, String>>;
     /// The version of everything above. It changes with it.
-    fn changes(&self) -> OrderedReceiver<u64>;
+    fn changes(&self) -> LatestReceiver<u64>;
     /// The present time.
     fn now(&self) -> Timestamp;
     /// Figures that the command adds to the page.

@@ -20,7 +20,7 @@ use self::{
 };
 use super::facts::{CronJobFacts, Kind, Run};
 use crate::{
-    kube_api::ordered_watch::OrderedReceiver,
+    kube_api::latest_value::LatestReceiver,
     schedule::Zone,
     shard::{Scope, Uid, panics::contain},
 };
@@ -71,7 +71,7 @@ pub(in crate::observe) fn watch(
     client: Client,
     (scope, kind): (&Scope, Kind),
     default_zone: &Zone,
-    relists: OrderedReceiver<u64>,
+    relists: LatestReceiver<u64>,
 ) -> BoxStream<'static, Signal> {
     match kind {
         Kind::CronJob => signals::cron_jobs(client, scope, default_zone.clone(), relists),

@@ -6,7 +6,6 @@ use prometheus::{
     Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, process_collector::ProcessCollector,
     proto::MetricFamily,
 };
-use tokio::sync::watch;
 
 mod api_calls;
 pub mod election_figures;
@@ -30,7 +29,7 @@ pub use watch_health::{WatchHealth, WatchHealths};
 
 use crate::{
     controller::permissions::{FailureLog, MissingPermission},
-    kube_api::other_controllers::OtherControllers,
+    kube_api::{latest_value::LatestSender, other_controllers::OtherControllers},
 };
 
 /// The buckets of B-15.1, in seconds.
@@ -189,11 +188,11 @@ pub struct Metrics {
     /// The election.
     pub election: ElectionMetrics,
     /// The permissions that the service account lacks, published after each check.
-    pub permissions: watch::Sender<Vec<MissingPermission>>,
+    pub permissions: LatestSender<Vec<MissingPermission>>,
     /// The state of the election, published by its task; `None` without one.
-    pub election_snapshot: watch::Sender<Option<ElectionFigures>>,
+    pub election_snapshot: LatestSender<Option<ElectionFigures>>,
     /// The state of the shards, published after each iteration of their task.
-    pub shard: watch::Sender<ShardFigures>,
+    pub shard: LatestSender<ShardFigures>,
     /// The health of every watch.
     pub watch_health: WatchHealths,
     /// The evidence of other controllers.
@@ -231,9 +230,9 @@ impl Metrics {
                 retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS),
             },
             election: register.election(api),
-            permissions: watch::Sender::default(),
-            election_snapshot: watch::Sender::default(),
-            shard: watch::Sender::default(),
+            permissions: LatestSender::default(),
+            election_snapshot: LatestSender::default(),
+            shard: LatestSender::default(),
             watch_health: WatchHealths::default(),
             other_controllers: OtherControllers::default(),
             first_scrape: FirstScrape::default(),

@@ -52,7 +52,7 @@ const BESIDE: &[Beside] = &[
     Beside {
         layer: "observe",
         may_use: &["schedule", "shard", "kube_api", EXPLAIN, "observe"],
-        of_kube_api: &["objects", "ordered_watch"],
+        of_kube_api: &["objects", "latest_value"],
     },
 ];
 /// The pure parts of other layers.
@@ -82,7 +82,7 @@ const IMPURE_CRATES: &[&str] = &[
 /// Types that read a clock, or whose order differs between runs, and the module of files.
 const IMPURE_TYPES: &[&str] = &["Instant", "SystemTime", "HashMap", "HashSet", "fs"];
 /// The only file that spawns tasks.
-const SPAWNER: &str = "src/controller.rs";
+const SPAWNER: &str = "src/controller/tasks.rs";
 /// The list of metrics.
 const METRICS: &str = "src/telemetry/metrics/table.rs";
 /// The maximum length of a production file, in lines.

@@ -13,7 +13,7 @@ use apisim::{Api, Fault, Options, Resource, Rule, Verb, WallClock};
 use cronwheel::{
     kube_api::{
         WatchItem,
-        ordered_watch::OrderedSender,
+        latest_value::LatestSender,
         watch::{self, current::current_versions},
     },
     shard::{Input, ResourceVersion, Scope, input::WatchStage},
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_mins(6);
 struct Bench {
     api: Api,
     client: Client,
-    relists: OrderedSender<u64>,
+    relists: LatestSender<u64>,
     /// Two CronJobs, as controllers of Jobs. The API server deletes a Job whose owner does not exist.
     owners: Vec<Value>,
 }
@@ -42,7 +42,7 @@ impl Bench {
         let mut bench = Bench {
             client: Client::new(api.client("user"), "default"),
             api,
-            relists: OrderedSender::new(0),
+            relists: LatestSender::new(0),
             owners: Vec::new(),
         };
         for name in ["owner", "other"] {
@@ -187,7 +187,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
 #[tokio::test(start_paused = true)]
 async fn fence_reopens_a_silent_watch() {
     let bench = Bench::new().await;
-    let n_fences = OrderedSender::new(0);
+    let n_fences = LatestSender::new(0);
     let client = watch::ended_by_fences(bench.controller(), n_fences.subscribe());
     let mut items = pin!(bench.jobs(client));
     until_watching(&mut items).await;

@@ -24,7 +24,7 @@ use crate::{
         },
     },
     controller::clock::Clock,
-    kube_api::ordered_watch::OrderedReceiver,
+    kube_api::latest_value::LatestReceiver,
     observe::{
         fleet::{Fleet, FleetConfig},
         observer::{NoHistory, Observed, Observer, Settings},
@@ -166,7 +166,7 @@ impl PageSource for DevSource {
         self.fleet.explain(cron_job)
     }
 
-    fn changes(&self) -> OrderedReceiver<u64> {
+    fn changes(&self) -> LatestReceiver<u64> {
         self.shared_board.changes()
     }
 

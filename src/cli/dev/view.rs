@@ -25,7 +25,7 @@ use crate::{
     controller::clock::Clock,
     kube_api::{
         Decoder, WatchItem,
-        ordered_watch::{OrderedReceiver, OrderedSender},
+        latest_value::{LatestReceiver, LatestSender},
         watch,
     },
     shard::Scope,
@@ -52,7 +52,7 @@ pub(super) struct SharedBoard {
     /// Number of CronJobs that are still to be created.
     pub(super) n_to_fill: Arc<AtomicU32>,
     /// Changes with the figures.
-    version: OrderedSender<u64>,
+    version: LatestSender<u64>,
 }
 
 impl SharedBoard {
@@ -64,7 +64,7 @@ impl SharedBoard {
             ended: OnceLock::new(),
             injection,
             n_to_fill: Arc::new(AtomicU32::new(n_to_fill)),
-            version: OrderedSender::new(0),
+            version: LatestSender::new(0),
         }
     }
 
@@ -109,7 +109,7 @@ impl SharedBoard {
     }
 
     /// Receives a number that changes with the state.
-    pub(super) fn changes(&self) -> OrderedReceiver<u64> {
+    pub(super) fn changes(&self) -> LatestReceiver<u64> {
         self.version.subscribe()
     }
 }

@@ -8,7 +8,7 @@ use kube::Client;
 
 use crate::{
     cli::{explain, ui::server_clock::ServerClock},
-    kube_api::{objects::classify::error_text, ordered_watch::OrderedReceiver},
+    kube_api::{latest_value::LatestReceiver, objects::classify::error_text},
     observe::{
         advice::AdviceInputs,
         observer::{Observed, source::Source},
@@ -143,7 +143,7 @@ impl PageSource for FleetSource {
         .boxed()
     }
 
-    fn changes(&self) -> OrderedReceiver<u64> {
+    fn changes(&self) -> LatestReceiver<u64> {
         self.observed.version()
     }
 

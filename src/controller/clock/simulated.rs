@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::{Clock, Source};
-use crate::{kube_api::ordered_watch::OrderedSender, shard::BootInstant};
+use crate::{kube_api::latest_value::LatestSender, shard::BootInstant};
 
 /// Rate of an accurate boot clock: a million seconds counted in a million seconds.
 const TRUE_RATE: u32 = 1_000_000;
@@ -26,7 +26,7 @@ pub struct SimulatedWall {
     /// Sum of all steps, in milliseconds.
     stepped_ms: Arc<AtomicI64>,
     /// Whether the processes of the machine are stopped.
-    is_frozen: OrderedSender<bool>,
+    is_frozen: LatestSender<bool>,
     /// Seconds that the boot clock counts in a million seconds.
     boot_rate: u32,
 }
@@ -55,7 +55,7 @@ impl SimulatedWall {
             epoch,
             start: Instant::now(),
             stepped_ms: Arc::default(),
-            is_frozen: OrderedSender::new(false),
+            is_frozen: LatestSender::new(false),
             boot_rate: TRUE_RATE,
         }
     }

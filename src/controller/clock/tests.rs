@@ -75,7 +75,7 @@ fn the_clock_offset_does_not_count_as_skew() {
 #[tokio::test(start_paused = true)]
 async fn verdict_watchers_are_notified_of_changes_only() {
     let clock = Clock::simulated(epoch());
-    let mut verdict = clock.watch_verdict();
+    let mut verdict = clock.subscribe_verdict();
     clock.compare(SignedDuration::ZERO);
     assert!(verdict.changed().now_or_never().is_some());
     assert_eq!(verdict.get(), ClockVerdict::Fine);

@@ -13,7 +13,7 @@ use crate::{
     },
     kube_api::{
         ApiClient,
-        ordered_watch::{OrderedReceiver, OrderedSender},
+        latest_value::{LatestReceiver, LatestSender},
     },
     shard::{CronJobIdentity, JobCreate, JobDelete, JobLookUp, ShardTerm, Term, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
@@ -191,9 +191,9 @@ struct Bench {
     api: FakeApi,
     queue: Arc<DispatchQueue>,
     answers: mpsc::Receiver<TermedAnswer>,
-    leadership: watch::Sender<Leadership>,
+    leadership: LatestSender<Leadership>,
     phases: PhaseSender,
-    burst: OrderedReceiver<bool>,
+    burst: LatestReceiver<bool>,
     metrics: Metrics,
     dispatcher: Option<Dispatcher>,
 }
@@ -228,9 +228,9 @@ impl Bench {
         };
         let queue = DispatchQueue::new(metrics.dispatch.clone());
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let leadership = LatestSender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst_in = OrderedSender::new(false);
+        let burst_in = LatestSender::new(false);
         let burst = burst_in.subscribe();
         let channels = DispatcherChannels {
             queue: queue.clone(),

@@ -40,14 +40,14 @@ async fn renewals_send_no_commands_to_the_shards() {
     let metrics = Metrics::register();
     let (commands, received) = mpsc::channel(8);
     let (_reports, reports) = mpsc::channel(8);
-    let leadership = watch::Sender::new(Leadership::of_none_until(clock.boot(), 0, Timing::DEFAULT));
+    let leadership = LatestSender::new(Leadership::of_none_until(clock.boot(), 0, Timing::DEFAULT));
     let phases = phases();
     let channels = ElectionChannels {
         commands,
         reports,
         leadership: leadership.clone(),
-        n_fences: OrderedSender::new(0),
-        went_back: OrderedSender::new(false),
+        n_fences: LatestSender::new(0),
+        went_back: LatestSender::new(false),
         writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),
         missing_permissions: metrics.permissions.subscribe(),
         phase: phases.subscribe(),

@@ -13,7 +13,7 @@ use crate::{
         shutdown::{PhaseSender, phases},
         tests::fake_server::{self, Received, Response},
     },
-    kube_api::{ApiClient, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, latest_value::LatestSender},
     shard::{CronJobIdentity, EventReason, NamespaceUpdate, ResourceVersion, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -83,7 +83,7 @@ struct Bench {
     api: FakeApi,
     queue: EventQueue,
     phases: PhaseSender,
-    burst: OrderedSender<bool>,
+    burst: LatestSender<bool>,
     metrics: EventMetrics,
     all_metrics: Metrics,
     task: tokio::task::JoinHandle<()>,
@@ -105,11 +105,11 @@ impl Bench {
             latency,
             seen: Arc::new(Mutex::new(seen)),
         };
-        let (phases, burst) = (phases(), OrderedSender::new(false));
+        let (phases, burst) = (phases(), LatestSender::new(false));
         let all_metrics = Metrics::register();
         let metrics = all_metrics.events.clone();
         let channels = EventChannels {
-            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            leadership: LatestSender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
             namespaces: namespaces.clone(),
             phase: phases.subscribe(),

@@ -5,12 +5,8 @@ use tokio::sync::mpsc;
 use super::Wakeup;
 use crate::{
     controller::{version_task::VersionAnswer, watches::ScopeRelists},
-    shard::{Bucket, HeldShards, ShardCommand, ShardReport, VersionRequest},
+    shard::{HeldShards, ShardCommand, ShardReport, VersionRequest},
 };
-
-/// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
-/// shards. Some more are for commands that concern many shards.
-pub const COMMANDS_MAX: usize = 4 * Bucket::COUNT as usize + 16;
 
 /// The channels between the shards and the election.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         tests::fake_server::{self, Received, Response, record},
     },
     coordination::Leadership,
-    kube_api::{ApiClient, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, latest_value::LatestSender},
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ManagedNamespaces,
@@ -100,10 +100,10 @@ struct Bench {
     creates: mpsc::Receiver<(u128, String)>,
     statuses: Arc<StatusQueue>,
     phases: PhaseSender,
-    snapshot: watch::Sender<ShardFigures>,
+    snapshot: LatestSender<ShardFigures>,
     shard: JoinHandle<()>,
     dispatcher: JoinHandle<()>,
-    _leadership: watch::Sender<Leadership>,
+    _leadership: LatestSender<Leadership>,
 }
 
 impl Bench {
@@ -120,8 +120,8 @@ impl Bench {
         let (answers_in, answers) = mpsc::channel(16);
         let (creates_in, creates) = mpsc::channel(16);
         let phases = phases();
-        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
-        let burst = OrderedSender::new(false);
+        let leadership = LatestSender::new(Leadership::of_one(WHOLE));
+        let burst = LatestSender::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
         let statuses = StatusQueue::new(metrics.status.clone(), Duration::from_secs(1));
         let api = FakeApi {
@@ -129,7 +129,7 @@ impl Bench {
             creates: creates_in,
         };
         let event_links = EventChannels {
-            leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+            leadership: LatestSender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
             namespaces: ManagedNamespaces::default(),
             phase: phases.subscribe(),
@@ -156,7 +156,7 @@ impl Bench {
             leadership: leadership.subscribe(),
             lifecycle: unconnected(),
             namespace_selector: None,
-            are_namespaces_known: OrderedSender::new(true),
+            are_namespaces_known: LatestSender::new(true),
         };
         let shard = ShardTask::new(shards, clock.clone(), epoch(), channels);
         Bench {

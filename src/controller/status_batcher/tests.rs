@@ -14,7 +14,7 @@ use crate::{
         shutdown::{PhaseSender, phases},
         tests::fake_server::{self, Received, Response, cron_job},
     },
-    kube_api::{ApiClient, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, latest_value::LatestSender},
     shard::{
         CronJobIdentity, CronJobStatus, OrderAnswer, ResourceVersion, Term, Uid, held_shards::WHOLE, state::test_record,
     },
@@ -134,9 +134,9 @@ struct Bench {
     api: FakeApi,
     queue: Arc<StatusQueue>,
     answers: mpsc::Receiver<TermedAnswer>,
-    leadership: watch::Sender<Leadership>,
+    leadership: LatestSender<Leadership>,
     phases: PhaseSender,
-    burst: OrderedSender<bool>,
+    burst: LatestSender<bool>,
     batcher: tokio::task::JoinHandle<()>,
 }
 
@@ -162,9 +162,9 @@ impl Bench {
         };
         let queue = StatusQueue::new(Metrics::register().status, FLUSH_INTERVAL);
         let (answers_in, answers) = mpsc::channel(1_024);
-        let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
+        let leadership = LatestSender::new(Leadership::of_one(WHOLE));
         let phases = phases();
-        let burst = OrderedSender::new(false);
+        let burst = LatestSender::new(false);
         let channels = StatusChannels {
             queue: queue.clone(),
             answers: answers_in,

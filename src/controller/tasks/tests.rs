@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
-    controller::{clock::Clock, shutdown::phases, spawn},
-    kube_api::ordered_watch::OrderedSender,
+    controller::{clock::Clock, shutdown::phases},
+    kube_api::latest_value::LatestSender,
 };
 
 /// A process of two tasks, with a log of their ends.
@@ -19,7 +19,7 @@ struct Bench {
     log: Arc<Mutex<Vec<&'static str>>>,
     signals: mpsc::Sender<&'static str>,
     received: mpsc::Receiver<&'static str>,
-    went_back: OrderedSender<bool>,
+    went_back: LatestSender<bool>,
 }
 
 impl Bench {
@@ -30,14 +30,14 @@ impl Bench {
             log: Arc::default(),
             signals,
             received,
-            went_back: OrderedSender::new(false),
+            went_back: LatestSender::new(false),
         }
     }
 
     /// Creates a task that ends `patience` after its phase is reached.
     fn task(&self, name: &'static str, ends_in: Phase, patience: Duration) -> Task {
         let (mut phase, log) = (self.phases.subscribe(), Arc::clone(&self.log));
-        spawn(name, ends_in, async move {
+        Task::spawn(name, ends_in, async move {
             phase.reached(ends_in).await;
             tokio::time::sleep(patience).await;
             log.lock().unwrap().push(name);
@@ -87,10 +87,10 @@ async fn a_second_signal_ends_the_process_at_once() {
 async fn a_task_that_ends_unexpectedly_ends_the_process() {
     let mut bench = Bench::new();
     let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
-    let ending = spawn("brief", Phase::End, async {});
+    let ending = Task::spawn("brief", Phase::End, async {});
     let error = bench.supervise(vec![lasting, ending]).await.unwrap_err();
     assert_eq!(error.to_string(), "the brief task ended unexpectedly");
-    let failing = spawn("failing", Phase::End, async { panic!("on purpose") });
+    let failing = Task::spawn("failing", Phase::End, async { panic!("on purpose") });
     let error = bench.supervise(vec![failing]).await.unwrap_err();
     assert_eq!(error.to_string(), "the failing task failed");
 }

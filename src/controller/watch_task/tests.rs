@@ -40,9 +40,9 @@ fn clock() -> Clock {
 #[tokio::test(start_paused = true)]
 async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let metrics = Metrics::register();
-    let (phases, burst, api) = (phases(), OrderedSender::new(false), FakeApi::default());
+    let (phases, burst, api) = (phases(), LatestSender::new(false), FakeApi::default());
     let event_links = EventChannels {
-        leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
+        leadership: LatestSender::new(Leadership::of_one(WHOLE)).subscribe(),
         budget: EventBudget::default(),
         namespaces: ManagedNamespaces::default(),
         phase: phases.subscribe(),
@@ -53,7 +53,7 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let (inputs, mut received) = mpsc::channel(8);
     let channels = WatchChannels {
         inputs,
-        went_back: OrderedSender::new(false),
+        went_back: LatestSender::new(false),
         events,
         other_controllers: OtherControllers::default(),
         namespaces: ManagedNamespaces::default(),

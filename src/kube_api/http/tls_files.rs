@@ -8,17 +8,17 @@ use rustls::{
     ClientConfig,
     pki_types::{CertificateDer, pem::PemObject},
 };
-use tokio::sync::watch;
 
 use super::{
     ConnectError,
     credential_file::{CredentialFileError, Refreshed, read},
 };
+use crate::kube_api::latest_value::LatestSender;
 
 /// The TLS configuration and the files that it comes from.
 pub(super) struct TlsFiles {
     sources: Sources,
-    current: watch::Sender<Current>,
+    current: LatestSender<Current>,
 }
 
 /// The sources of the TLS configuration.
@@ -68,7 +68,7 @@ impl TlsFiles {
         let contents = sources.read().await?;
         let config = sources.config_of(&contents)?.rustls_client_config();
         let tls = Arc::new(Tls::new(config.map_err(ConnectError::Tls)?));
-        let current = watch::Sender::new(Current { contents, tls });
+        let current = LatestSender::new(Current { contents, tls });
         Ok(TlsFiles { sources, current })
     }
 

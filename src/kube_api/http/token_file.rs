@@ -2,15 +2,15 @@
 
 use http::HeaderValue;
 use kube::Config;
-use tokio::sync::watch;
 
 use super::credential_file::{CredentialFileError, Refreshed, read};
+use crate::kube_api::latest_value::LatestSender;
 
 /// A token file and its contents.
 #[derive(Debug)]
 pub(super) struct TokenFile {
     path: String,
-    header: watch::Sender<HeaderValue>,
+    header: LatestSender<HeaderValue>,
 }
 
 impl TokenFile {
@@ -27,7 +27,7 @@ impl TokenFile {
         };
         // `kube` prefers the file to this.
         auth.exec = None;
-        let header = watch::Sender::new(read_header(&path).await?);
+        let header = LatestSender::new(read_header(&path).await?);
         Ok(Some(TokenFile { path, header }))
     }
 

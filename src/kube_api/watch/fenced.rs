@@ -16,7 +16,7 @@ use hyper::body::Frame;
 use kube::{Client, client::Body};
 
 use super::observed::asks_for_version;
-use crate::kube_api::ordered_watch::{OrderedReceiver, OrderedSender};
+use crate::kube_api::latest_value::{LatestReceiver, LatestSender};
 
 /// A fence ended the watch.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ impl From<Fenced> for kube::Error {
 
 /// Wraps the client of lists and watches. Each change of the number of fences ends its watches with an error, and its
 /// requests for the current version.
-pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client {
+pub fn ended_by_fences(client: Client, n_fences: LatestReceiver<u64>) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
@@ -39,7 +39,7 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
             n_fences.clone()
         } else {
             // A receiver without a sender never changes.
-            OrderedSender::new(0).subscribe()
+            LatestSender::new(0).subscribe()
         };
         async move {
             n_fences.see();
@@ -62,7 +62,7 @@ fn ends_at_fence(request: &Request<Body>) -> bool {
 
 fn until_fence(
     body: Body,
-    n_fences: OrderedReceiver<u64>,
+    n_fences: LatestReceiver<u64>,
 ) -> StreamBody<impl Stream<Item = kube::Result<Frame<Bytes>>> + Send> {
     let parts = (BodyStream::new(body), n_fences);
     StreamBody::new(stream::try_unfold(parts, |(mut frames, mut n_fences)| async move {
@@ -86,7 +86,7 @@ mod tests {
     const DELAY: Duration = Duration::from_secs(2);
 
     /// A client whose server delays the beginning of each answer and its body.
-    fn slow_client(n_fences: &OrderedSender<u64>) -> Client {
+    fn slow_client(n_fences: &LatestSender<u64>) -> Client {
         let service = tower::service_fn(|_: Request<Body>| async {
             tokio::time::sleep(DELAY).await;
             let frame = stream::once(async {
@@ -100,7 +100,7 @@ mod tests {
 
     /// Sends a request, with a fence after this time. Returns the body if the request succeeds.
     async fn fenced_after(query: &str, millis: u64) -> Option<Bytes> {
-        let n_fences = OrderedSender::new(0);
+        let n_fences = LatestSender::new(0);
         let client = slow_client(&n_fences);
         let request = Request::get(format!("/apis/batch/v1/jobs?{query}")).body(Body::empty());
         let answer = async {

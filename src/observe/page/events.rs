@@ -9,7 +9,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use crate::kube_api::ordered_watch::OrderedReceiver;
+use crate::kube_api::latest_value::LatestReceiver;
 
 /// The least time between two events of a connection. A page that is fetched more often cannot be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ pub(super) fn places() -> Arc<Semaphore> {
 
 /// A connection. It gives its place back at its end.
 struct Subscription {
-    changes: OrderedReceiver<u64>,
+    changes: LatestReceiver<u64>,
     /// The pause after the last event.
     pause: Option<Pin<Box<Sleep>>>,
     _place: OwnedSemaphorePermit,
@@ -33,7 +33,7 @@ struct Subscription {
 
 /// The events of one connection: the present version at once, then every change, at most one a second.
 pub(super) fn versions(
-    changes: OrderedReceiver<u64>,
+    changes: LatestReceiver<u64>,
     place: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let subscription = Subscription {
@@ -59,11 +59,11 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::kube_api::ordered_watch::OrderedSender;
+    use crate::kube_api::latest_value::LatestSender;
 
     #[tokio::test(start_paused = true)]
     async fn an_event_follows_each_change_at_most_once_a_second() {
-        let version = OrderedSender::new(7);
+        let version = LatestSender::new(7);
         let places = places();
         let place = Arc::clone(&places).try_acquire_owned().unwrap();
         let response = Sse::new(versions(version.subscribe(), place)).into_response();

@@ -28,8 +28,8 @@ use super::{
 };
 use crate::{
     kube_api::{
+        latest_value::{LatestReceiver, LatestSender},
         objects::classify::error_text,
-        ordered_watch::{OrderedReceiver, OrderedSender},
     },
     schedule::Zone,
     shard::Scope,
@@ -95,24 +95,24 @@ pub(super) fn cron_jobs(
     client: Client,
     scope: &Scope,
     default_zone: Zone,
-    relists: OrderedReceiver<u64>,
+    relists: LatestReceiver<u64>,
 ) -> BoxStream<'static, Signal> {
     let object = move |cron_job: CronJobContent| Object::CronJob(Box::new(cron_job.into_facts(&default_zone)));
     signals(client, scope, relists, object)
 }
 
 /// Watches Jobs. `relists` lets it list again.
-pub(super) fn jobs(client: Client, scope: &Scope, relists: OrderedReceiver<u64>) -> BoxStream<'static, Signal> {
+pub(super) fn jobs(client: Client, scope: &Scope, relists: LatestReceiver<u64>) -> BoxStream<'static, Signal> {
     signals(client, scope, relists, |JobContent(run)| Object::Run(Box::new(run)))
 }
 
 fn signals<C: Content>(
     client: Client,
     scope: &Scope,
-    relists: OrderedReceiver<u64>,
+    relists: LatestReceiver<u64>,
     object: impl Fn(C) -> Object + Send + Sync + 'static,
 ) -> BoxStream<'static, Signal> {
-    let opened = OrderedSender::new(0);
+    let opened = LatestSender::new(0);
     let watch = Watch {
         opened: opened.subscribe(),
         api: api(counting(client, opened), scope),
@@ -136,7 +136,7 @@ fn api<C: Content>(client: Client, scope: &Scope) -> Api<Slim<C>> {
 }
 
 /// Returns a client that counts the requests for a watch that were answered.
-fn counting(client: Client, opened: OrderedSender<u64>) -> Client {
+fn counting(client: Client, opened: LatestSender<u64>) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = service_fn(move |request: Request<Body>| {
         let (client, opened) = (client.clone(), opened.clone());
@@ -157,8 +157,8 @@ type Events<C> = BoxStream<'static, watcher::Result<Event<Slim<C>>>>;
 struct Watch<C: Content> {
     api: Api<Slim<C>>,
     /// The number of requests for a watch that were answered.
-    opened: OrderedReceiver<u64>,
-    relists: OrderedReceiver<u64>,
+    opened: LatestReceiver<u64>,
+    relists: LatestReceiver<u64>,
     pauses: ResetTimerBackoff<Pauses>,
     /// The pause before the next request.
     pause: Option<Duration>,

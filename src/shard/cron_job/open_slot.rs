@@ -1,9 +1,15 @@
 //! The due slot of a CronJob that has not ended.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{LookUp, LookUpProgress};
-use crate::shard::{ids::Uid, outcome_counts::InstantOutcome};
+use crate::shard::{
+    effect::JobLookUp,
+    ids::{CronJobIdentity, Uid},
+    outcome_counts::InstantOutcome,
+};
 
 /// A due slot that has not ended.
 #[derive(Clone, Debug)]
@@ -111,6 +117,32 @@ impl OpenSlot {
             _ if self.is_refused_due_to_tenant => InstantOutcome::RefusedDueToTenant,
             _ => InstantOutcome::DeadlineExceeded,
         }
+    }
+
+    /// Looks up the Job of this name, which a create with this error may have created. Returns the request.
+    pub(crate) fn look_up_job(
+        &mut self,
+        cron_job: &Arc<CronJobIdentity>,
+        name: Box<str>,
+        message: String,
+    ) -> JobLookUp {
+        let request = JobLookUp {
+            namespace: cron_job.namespace.clone(),
+            name,
+            cron_job: Arc::clone(cron_job),
+            listed_uid: None,
+        };
+        let look_up = Box::new(LookUp::new(request.clone()));
+        self.stage = SlotStage::LookingUp { look_up, message };
+        request
+    }
+
+    /// The error text of the create that this look-up follows, while the look-up is not answered.
+    pub(crate) fn error_looked_up_by(&self, request: &JobLookUp) -> Option<&str> {
+        let SlotStage::LookingUp { look_up, message } = &self.stage else {
+            return None;
+        };
+        look_up.is_in_flight(request).then_some(message)
     }
 
     /// The outcome if a later slot replaces it.

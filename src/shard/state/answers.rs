@@ -139,7 +139,7 @@ impl ShardState {
                 }
             }
         }
-        self.end_with_job_at(owner, slot, InstantOutcome::Created, Some(now));
+        self.close_with_job_at(owner, slot, InstantOutcome::Created, Some(now));
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
     }
 
@@ -160,7 +160,7 @@ impl ShardState {
 
     pub(super) fn adopt_existing(&mut self, owner: OwnerIndex, slot: Timestamp, job: JobIndex) {
         self.list_active(owner, job);
-        self.end_with_job(owner, slot, InstantOutcome::Adopted);
+        self.close_with_job(owner, slot, InstantOutcome::Adopted);
     }
 
     pub(super) fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
@@ -169,12 +169,12 @@ impl ShardState {
     }
 
     /// Ends a slot that has its Job: the cursor moves to the slot (B-12.5).
-    pub(super) fn end_with_job(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
-        self.end_with_job_at(owner, slot, outcome, None);
+    pub(super) fn close_with_job(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
+        self.close_with_job_at(owner, slot, outcome, None);
     }
 
-    /// [`ShardState::end_with_job`], for a Job that was created at this instant.
-    fn end_with_job_at(
+    /// [`ShardState::close_with_job`], for a Job that was created at this instant.
+    fn close_with_job_at(
         &mut self,
         owner: OwnerIndex,
         slot: Timestamp,

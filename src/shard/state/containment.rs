@@ -106,7 +106,7 @@ impl ShardState {
         cron_job.lookups.clear();
         self.add_panic(owner, message);
         if lost == Lost::AnswerForSlot {
-            self.end_open(owner, InstantOutcome::Unschedulable);
+            self.close_slot(owner, InstantOutcome::Unschedulable);
         }
         if lost == Lost::AnswerForRun {
             // Its name still protects it: the next attempt finds its Job.

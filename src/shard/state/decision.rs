@@ -127,7 +127,7 @@ impl ShardState {
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, now: Timestamp) {
         self.open_without_order(owner, slot, verdict);
         if !replaces && self.has_ended_job(owner, slot) {
-            self.end_with_job(owner, slot, InstantOutcome::Adopted);
+            self.close_with_job(owner, slot, InstantOutcome::Adopted);
             // An evaluation emits the status.
             return self.wake_at(owner, now);
         }
@@ -171,7 +171,7 @@ impl ShardState {
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
                 self.open_without_order(owner, slot, verdict);
-                self.end_with_job(owner, slot, InstantOutcome::Adopted);
+                self.close_with_job(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::Missed(slot) => self.skip_slots(owner, slot, InstantOutcome::Missed, verdict, now),
@@ -328,7 +328,7 @@ impl ShardState {
         let outcome = self
             .open_slot_mut(owner)
             .map_or(InstantOutcome::DeadlineExceeded, |open| open.outcome_at_deadline());
-        self.end_open_before(owner, outcome, verdict.next);
+        self.close_slot_before(owner, outcome, verdict.next);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);
     }
@@ -346,9 +346,9 @@ impl ShardState {
         let outcome = self.frozen_or(owner, outcome);
         self.open_after(owner, slot, SlotStage::BackingOff { until: slot }, outcome, verdict);
         if has_job {
-            self.end_with_job(owner, slot, InstantOutcome::Adopted);
+            self.close_with_job(owner, slot, InstantOutcome::Adopted);
         } else {
-            self.end_open_before(owner, outcome, verdict.next);
+            self.close_slot_before(owner, outcome, verdict.next);
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     back_off::{BACK_OFF, requested_wait, wait_after},
 };
 use crate::shard::{
-    cron_job::{LookUp, LookUpProgress, OpenSlot, SlotStage},
+    cron_job::{LookUp, LookUpProgress, OpenSlot},
     effect::{Effect, EventReason, JobLookUp},
     index::OwnerIndex,
     outcome::LookUpOutcome,
@@ -37,18 +37,11 @@ impl ShardState {
     pub(super) fn look_up_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
         self.note_error(owner, &message);
         let cron_job = self.index.cron_job_mut(owner);
-        let identity = cron_job.record.identity.clone();
-        let request = JobLookUp {
-            namespace: identity.namespace.clone(),
-            name: cron_job.record.job_name(slot),
-            cron_job: identity,
-            listed_uid: None,
-        };
+        let name = cron_job.record.job_name(slot);
         if let Some(open) = &mut cron_job.open {
-            let look_up = Box::new(LookUp::new(request.clone()));
-            open.stage = SlotStage::LookingUp { look_up, message };
+            let request = open.look_up_job(&cron_job.record.identity, name, message);
+            self.outbox.push_back(Effect::LookUpJob(request));
         }
-        self.outbox.push_back(Effect::LookUpJob(request));
     }
 
     pub(super) fn looked_up(&mut self, request: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
@@ -143,13 +136,10 @@ impl ShardState {
     fn answer_for_slot(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
         let cron_job = self.index.cron_job(owner);
         let Some(open) = &cron_job.open else { return };
-        let SlotStage::LookingUp { look_up, message } = &open.stage else {
+        let Some(message) = open.error_looked_up_by(request) else {
             return;
         };
-        if !look_up.is_in_flight(request) {
-            return;
-        }
-        let (slot, message) = (open.slot, message.clone());
+        let (slot, message) = (open.slot, message.to_owned());
         match answer {
             LookUpOutcome::Found(job) => match self.index.find_job(&job.uid) {
                 Some(index) if job.controller.as_ref() == Some(&cron_job.record.identity.uid) => {
@@ -157,11 +147,11 @@ impl ShardState {
                 }
                 Some(_) | None => {
                     self.report_failed_create(owner, &message);
-                    self.end_open(owner, InstantOutcome::ForeignJob);
+                    self.close_slot(owner, InstantOutcome::ForeignJob);
                 }
             },
             // The watch delivered its creation and deletion: the slot had its Job.
-            LookUpOutcome::Gone if open.gone.is_some() => self.end_with_job(owner, slot, InstantOutcome::Adopted),
+            LookUpOutcome::Gone if open.gone.is_some() => self.close_with_job(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => {
                 self.note_create_without_job(owner, &message);
                 self.retry_later(owner, now);

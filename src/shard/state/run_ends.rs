@@ -13,13 +13,13 @@ use crate::shard::{
 
 impl ShardState {
     /// Ends the open slot without a Job. The slot is not opened again, unless its deadline grows.
-    pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
+    pub(super) fn close_slot(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let next = self.index.cron_job(owner).armed.get();
-        self.end_open_before(owner, outcome, next);
+        self.close_slot_before(owner, outcome, next);
     }
 
-    /// [`ShardState::end_open`], with the next slot if it is not armed yet.
-    pub(super) fn end_open_before(&mut self, owner: OwnerIndex, outcome: InstantOutcome, next: Option<Timestamp>) {
+    /// [`ShardState::close_slot`], with the next slot if it is not armed yet.
+    pub(super) fn close_slot_before(&mut self, owner: OwnerIndex, outcome: InstantOutcome, next: Option<Timestamp>) {
         let cron_job = self.index.cron_job_mut(owner);
         if let Some(open) = cron_job.open.take() {
             cron_job.ended_slot = Some((Seconds::new(Some(open.slot)), outcome));

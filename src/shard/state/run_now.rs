@@ -14,7 +14,7 @@ use crate::{
     schedule::after,
     shard::{
         ShardPhase,
-        cron_job::{LookUp, LookUpProgress, OpenRun, SlotStage},
+        cron_job::{LookUpProgress, OpenRun, SlotStage},
         effect::{Effect, EventReason, JobCreate, JobLookUp},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
@@ -246,18 +246,11 @@ impl ShardState {
             return;
         }
         let cron_job = self.index.cron_job_mut(owner);
-        let identity = cron_job.record.identity.clone();
-        let request = JobLookUp {
-            namespace: identity.namespace.clone(),
-            name: cron_job.record.run_job_name(token),
-            cron_job: identity,
-            listed_uid: None,
-        };
+        let name = cron_job.record.run_job_name(token);
         if let Some(run) = &mut cron_job.run {
-            let look_up = Box::new(LookUp::new(request.clone()));
-            run.open.stage = SlotStage::LookingUp { look_up, message };
+            let request = run.open.look_up_job(&cron_job.record.identity, name, message);
+            self.outbox.push_back(Effect::LookUpJob(request));
         }
-        self.outbox.push_back(Effect::LookUpJob(request));
     }
 
     /// Handles the owner of the Job of the run's name.
@@ -271,13 +264,10 @@ impl ShardState {
         let Some(run) = &self.index.cron_job(owner).run else {
             return;
         };
-        let SlotStage::LookingUp { look_up, message } = &run.open.stage else {
+        let Some(message) = run.open.error_looked_up_by(request) else {
             return;
         };
-        if !look_up.is_in_flight(request) {
-            return;
-        }
-        let (token, message, had_job) = (run.token.clone(), message.clone(), run.open.gone.is_some());
+        let (token, message, had_job) = (run.token.clone(), message.to_owned(), run.open.gone.is_some());
         match answer {
             LookUpOutcome::Found(_) if self.job_of_run(owner, &token).is_some() => {
                 self.end_with_known_job(owner, &token);

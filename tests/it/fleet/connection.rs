@@ -16,7 +16,7 @@ use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
 use bytes::Bytes;
 use cronwheel::{
     controller::clock::SimulatedWall,
-    kube_api::{http::ApiConnection, ordered_watch::OrderedSender},
+    kube_api::{http::ApiConnection, latest_value::LatestSender},
 };
 use futures::{StreamExt as _, stream};
 use http::{Method, Request, Response, StatusCode};
@@ -41,9 +41,9 @@ pub(super) struct Connection {
     pub(super) service: ApiService,
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
-    pub(super) is_cut: OrderedSender<bool>,
+    pub(super) is_cut: LatestSender<bool>,
     /// The number of outages in which the open watches of CronJobs and Jobs were lost without an error.
-    pub(super) n_lost_watches: OrderedSender<u64>,
+    pub(super) n_lost_watches: LatestSender<u64>,
     pub(super) freeze_at_create: FreezeAtCreate,
     /// Whether the next Lease write panics. Applies once.
     pub(super) fail_lease_task: Arc<AtomicBool>,

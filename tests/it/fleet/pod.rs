@@ -19,7 +19,7 @@ use cronwheel::{
         shutdown::phases,
     },
     coordination::{InstallationName, Timing},
-    kube_api::{ApiClient, WriteConnections, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, WriteConnections, latest_value::LatestSender},
     schedule::Zone,
     shard::{Scope, ShardCount, ShardPhase, TemplateMemory},
     telemetry::{
@@ -47,9 +47,9 @@ pub(super) struct Pod {
     pub(super) identity: (String, String),
     /// The wall clock of its machine.
     pub(super) wall: SimulatedWall,
-    pub(super) is_cut: OrderedSender<bool>,
+    pub(super) is_cut: LatestSender<bool>,
     /// The number of outages in which its open watches of CronJobs and Jobs were lost without an error.
-    pub(super) n_lost_watches: OrderedSender<u64>,
+    pub(super) n_lost_watches: LatestSender<u64>,
     /// The API server of its watches.
     pub(super) front_end: usize,
     /// The API server of its watches of CronJobs and Jobs, if different.
@@ -75,7 +75,7 @@ pub(super) struct Process {
     pub(super) number: u64,
     pub(super) metrics: Metrics,
     clock: Clock,
-    terminate: OrderedSender<bool>,
+    terminate: LatestSender<bool>,
     run: JoinHandle<Result<(), RuntimeError>>,
 }
 
@@ -124,7 +124,7 @@ impl Pod {
             api_server: None,
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register());
-        let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), OrderedSender::new(false));
+        let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), LatestSender::new(false));
         let (wall, process_metrics, process_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
         let mut termination = Some(terminate.subscribe());
         let next_signal = async move || {

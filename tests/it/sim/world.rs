@@ -7,9 +7,8 @@ use std::{
     fmt::Write as _,
 };
 
-use cronwheel::telemetry::metrics::ShardFigures;
+use cronwheel::{kube_api::latest_value::LatestSender, telemetry::metrics::ShardFigures};
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::{cluster::NAMESPACE, scenario::Spec};
 
@@ -121,7 +120,7 @@ pub(super) struct Life {
     /// Whether it is terminated, and not killed.
     pub(super) is_graceful: bool,
     /// The published counts of due instants by outcome.
-    pub(super) snapshot: watch::Sender<ShardFigures>,
+    pub(super) snapshot: LatestSender<ShardFigures>,
 }
 
 impl CronJob {

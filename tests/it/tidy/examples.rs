@@ -80,7 +80,7 @@ fn explain_uses_objects_and_only_the_command_line_uses_it() {
 
 #[test]
 fn observe_uses_no_controller_and_only_the_command_line_uses_it() {
-    let lower = "use crate::{observe::a, explain::b, kube_api::{objects::c, ordered_watch::d}, schedule, shard};";
+    let lower = "use crate::{observe::a, explain::b, kube_api::{objects::c, latest_value::d}, schedule, shard};";
     check(layer_findings, "src/observe/a.rs", lower, &[]);
     for name in [
         "cli",

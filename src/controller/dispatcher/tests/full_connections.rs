@@ -42,7 +42,7 @@ impl FullConnection {
         }
         let dispatcher = bench.dispatcher.take().unwrap();
         let mut channels = dispatcher.channels;
-        bench.leadership = watch::Sender::new(leadership);
+        bench.leadership = LatestSender::new(leadership);
         channels.leadership = bench.leadership.subscribe();
         tokio::time::sleep(Duration::from_millis(10)).await;
         bench.push(create("a", "one", 60));

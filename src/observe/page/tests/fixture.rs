@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::{Heading, PageSource};
 use crate::{
-    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
+    kube_api::latest_value::{LatestReceiver, LatestSender},
     observe::{
         facts::{Creator, Run, RunResult},
         slot::{LossReason, Mark, Shadow, SkipCause, Slot, SlotOutcome},
@@ -34,7 +34,7 @@ pub(super) struct Fleet {
     pub(super) heading: Heading,
     pub(super) overview: Overview,
     pub(super) rows: Vec<Row>,
-    pub(super) version: OrderedSender<u64>,
+    pub(super) version: LatestSender<u64>,
     /// The requests for an explanation, which are never answered if there is a counter.
     pub(super) n_explaining: Option<Arc<AtomicUsize>>,
     /// Texts of every detail: a label's value, a failure's reason, an explanation.
@@ -133,7 +133,7 @@ fn fleet(rows: Vec<Row>, namespaces: &[Box<str>]) -> Fleet {
             advice: advice(),
         },
         rows,
-        version: OrderedSender::new(1),
+        version: LatestSender::new(1),
         n_explaining: None,
         text: "storage".to_owned(),
     }
@@ -489,7 +489,7 @@ impl PageSource for Fleet {
         async move { Ok(text) }.boxed()
     }
 
-    fn changes(&self) -> OrderedReceiver<u64> {
+    fn changes(&self) -> LatestReceiver<u64> {
         self.version.subscribe()
     }
 

@@ -10,7 +10,7 @@ use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     controller::{RuntimeError, clock::SimulatedWall},
     coordination::PROTOCOL_VERSION,
-    kube_api::ordered_watch::OrderedSender,
+    kube_api::latest_value::LatestSender,
     schedule::Zone,
 };
 use http_body_util::BodyExt as _;
@@ -28,8 +28,8 @@ impl Fleet {
             name: name.to_owned(),
             identity: (name.to_owned(), format!("uid-{name}")),
             wall: SimulatedWall::starting_at(self.now()),
-            is_cut: OrderedSender::new(false),
-            n_lost_watches: OrderedSender::new(0),
+            is_cut: LatestSender::new(false),
+            n_lost_watches: LatestSender::new(0),
             front_end: 0,
             object_watches_at: None,
             write_connections_at: Vec::new(),

@@ -341,6 +341,21 @@ impl Options {
         is_all(self.missed_runs) || self.on_resume.is_some_and(is_all)
     }
 
+    /// The options that change when something starts.
+    pub fn of_starts(&self) -> Vec<OptionName> {
+        let changes = [
+            (OptionName::Schedule, self.has_schedules),
+            (OptionName::Spread, self.spread_seconds.is_some()),
+            (OptionName::MissedRuns, self.missed_runs != CatchUp::Latest),
+            (OptionName::OnResume, self.on_resume() != self.missed_runs),
+            (OptionName::ClockChange, self.clock_change != ClockChange::Literal),
+            (OptionName::NotOn, self.not_on.is_some()),
+            (OptionName::ManualJobs, self.counts_manual_jobs),
+        ];
+        let changes = changes.into_iter().filter(|(_, is_change)| *is_change);
+        changes.map(|(option, _)| option).collect()
+    }
+
     /// The rule for slots that passed during a suspension or a freeze.
     pub(crate) fn on_resume(&self) -> CatchUp {
         self.on_resume.unwrap_or(self.missed_runs)

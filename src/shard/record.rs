@@ -29,6 +29,8 @@ pub struct CronJobRecord {
     pub created: Timestamp,
     /// Whether `metadata.deletionTimestamp` is set.
     pub is_deleting: bool,
+    /// Whether another controller than cronwheel wrote this version, and in it the status.
+    pub has_status_of_other: bool,
     /// `spec.schedule` and `spec.timeZone`.
     pub schedule: CronJobSchedule,
     /// `spec.startingDeadlineSeconds`, never negative.

@@ -81,9 +81,7 @@ impl Decoder {
     fn record(&self, identity: Identity, raw: RawCronJob<'_>) -> Result<CronJobRecord, FieldError> {
         let (identity, resource_version) = identity;
         let RawCronJob { metadata, spec, status } = raw;
-        if let Some(writer) = status_writer(&metadata.managed_fields.unwrap_or_default()) {
-            self.other_controllers.note_status_write(&identity, &writer);
-        }
+        let has_status_of_other = self.note_status_writer(&identity, &metadata.managed_fields.unwrap_or_default());
         let created = metadata.creation_timestamp;
         let spec = spec.ok_or_else(|| FieldError::missing("spec"))?;
         let template = spec
@@ -121,6 +119,7 @@ impl Decoder {
             failed_jobs_history_limit: limit(spec.failed_jobs_history_limit),
             created: created.ok_or_else(|| FieldError::missing("metadata.creationTimestamp"))?,
             is_deleting: metadata.deletion_timestamp.is_some(),
+            has_status_of_other,
             template: Arc::new(template),
             retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
@@ -130,6 +129,14 @@ impl Decoder {
                 .and_then(|label| owner(metadata.labels, label)),
             status,
             identity,
+        })
+    }
+
+    /// Takes note of a status write by another field manager. Returns whether it is evidence, and the last write.
+    fn note_status_writer(&self, identity: &CronJobIdentity, entries: &[ManagedFields<'_>]) -> bool {
+        status_writer(entries).is_some_and(|writer| {
+            let is_evidence = self.other_controllers.note_status_write(identity, &writer);
+            is_evidence && entries.iter().all(|entry| entry.time <= Some(writer.at))
         })
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
         resource_version: ResourceVersion(10),
         created: at("2026-01-01T00:00:00Z"),
         is_deleting: false,
+        has_status_of_other: false,
         schedule: schedule("* * * * *", None),
         starting_deadline_seconds: None,
         concurrency_policy: ConcurrencyPolicy::Allow,

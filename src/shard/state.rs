@@ -8,7 +8,7 @@
 //!
 //! At most one create of a CronJob is in flight. No other slot is decided until that create, the deletes before it, and
 //! the look-up after it are answered. Exception: under Allow, a later slot does not wait for a look-up that is not
-//! permitted. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
+//! permitted, and otherwise it waits two minutes. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
 
 mod active;
 mod answers;

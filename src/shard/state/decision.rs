@@ -11,7 +11,7 @@ use crate::{
     },
     shard::{
         ShardPhase,
-        cron_job::{LookUpProgress, OpenSlot, SlotStage},
+        cron_job::{OpenSlot, SlotStage},
         effect::{Effect, EventReason},
         ids::Uid,
         index::{Job, JobIndex, OwnerIndex},
@@ -68,10 +68,7 @@ impl ShardState {
             return false;
         }
         // Except under Allow, the decision depends on whether an unknown entry of the active list still runs.
-        let is_looking_up = cron_job
-            .lookups
-            .values()
-            .any(|look_up| look_up.progress != LookUpProgress::Kept);
+        let is_looking_up = cron_job.lookups.values().any(|look_up| look_up.is_awaited(now));
         !(is_looking_up && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
     }
 

@@ -385,6 +385,11 @@ impl World {
         self.answer(OrderAnswer::LookUp { look_up, answer });
     }
 
+    /// The look-ups that are not answered.
+    pub(super) fn look_ups_sent(&self) -> usize {
+        self.look_ups.len()
+    }
+
     /// Answers the pending status write of a CronJob.
     pub(super) fn answer_status(&mut self, name: &str, answer: StatusOutcome) {
         let write = self

@@ -1,6 +1,6 @@
 //! The options of a CronJob in a shard.
 
-use super::world::{World, at, complete, cron_job, entry, job, schedule_with};
+use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with};
 use crate::shard::{
     ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobCreator, JobRecord,
     LookUpOutcome, ResourceVersion, Uid,
@@ -418,4 +418,37 @@ fn a_job_from_the_time_before_a_namespace_was_managed_is_no_evidence() {
     world.advance_to("08:00:01");
     world.apply_job(job("hello", "08:00:00"));
     assert_eq!(ignored(&mut world).len(), 1);
+}
+
+#[test]
+fn a_missed_slot_stays_missed_for_a_leader_that_begins_during_a_later_run() {
+    for (started, is_missed) in [("10:00:59", false), ("10:01:00", true), ("10:40:00", true)] {
+        let run = JobRecord {
+            started: Some(at(started)),
+            ..manual_job("hello", "by-hand")
+        };
+        let record = CronJobRecord {
+            concurrency_policy: ConcurrencyPolicy::Forbid,
+            status: CronJobStatus {
+                active: vec![entry(&run)],
+                ..hourly(&[]).status
+            },
+            ..hourly(&[("missed-runs", "skip"), ("manual-jobs", "count")])
+        };
+        let mut world = World::new("10:45:00", vec![record], vec![run.clone()]);
+        world.advance_to("10:50:00");
+        world.effects();
+        let ended = JobRecord {
+            resource_version: ResourceVersion(30),
+            ..run
+        };
+        world.apply_job(complete(ended, "10:50:00"));
+        world.effects();
+        assert_eq!(world.creates.is_empty(), is_missed, "{started}");
+        assert_eq!(
+            count(&world, InstantOutcome::Missed),
+            if is_missed { 4 } else { 0 },
+            "{started}"
+        );
+    }
 }

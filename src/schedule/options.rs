@@ -18,14 +18,18 @@ use jiff::SignedDuration;
 #[cfg(test)]
 pub(crate) use self::calendar::date_of;
 pub(super) use self::catch_up::{Chosen, DueSlots};
-pub(crate) use self::{calendar::Day, catch_up::MISSED_AFTER, run_now::TOKEN_MAX_BYTES};
+pub(crate) use self::{
+    calendar::Day,
+    catch_up::MISSED_AFTER,
+    run_now::{may_be_done, with_token_done},
+};
 pub use self::{
     calendar::{
         CALENDAR_BYTES_MAX, CALENDAR_ENTRIES_MAX, CALENDAR_LABEL, Calendar, ExcludedDays, NamedCalendar, NotOn,
     },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
-    run_now::RUN_DONE_ANNOTATION,
+    run_now::{RUN_DONE_ANNOTATION, tokens_of},
 };
 use super::{ClockChange, Schedule, cron::duration};
 

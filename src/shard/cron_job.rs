@@ -376,8 +376,8 @@ impl CronJobState {
                 current.last_schedule_time = current.last_schedule_time.max(seen.last_schedule_time);
                 current.last_successful_time = current.last_successful_time.max(seen.last_successful_time);
                 current.unknown_members.clone_from(&seen.unknown_members);
-                if current.run_done == former.run_done {
-                    current.run_done.clone_from(&seen.run_done);
+                if current.runs_done == former.runs_done {
+                    current.runs_done.clone_from(&seen.runs_done);
                 }
                 is_cursor_news
             }

@@ -40,7 +40,7 @@ impl ShardState {
         let cron_job = self.index.cron_job(owner);
         // The usual case.
         if cron_job.run.is_none() && cron_job.asked_run().is_none() {
-            return;
+            return self.index.cron_job_mut(owner).remember_asked_run();
         }
         if let Some(token) = self.found_run(owner) {
             self.end_with_known_job(owner, &token);

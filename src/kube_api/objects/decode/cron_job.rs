@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
-    schedule::options::{Options, RUN_DONE_ANNOTATION, TOKEN_MAX_BYTES},
+    schedule::options::{Options, RUN_DONE_ANNOTATION, may_be_done},
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
-        CronJobStatus, Owner, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
+        CronJobStatus, Owner, ResourceVersion, RunTokens, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
     },
 };
 
@@ -98,16 +98,13 @@ impl Decoder {
             None => schedule,
         };
         let template = job_template(template, &identity, schedule.options().passes_scheduled_time)?;
-        let run_done = metadata
+        let runs_done = metadata
             .options
             .as_ref()
             .and_then(|annotations| annotations.get(RUN_DONE_ANNOTATION))
-            // A longer value answers no token, and would take memory that nothing bounds.
-            .filter(|token| token.len() <= TOKEN_MAX_BYTES);
+            .filter(|done| may_be_done(done));
         let mut status = status.map_or_else(CronJobStatus::default, self::status);
-        if let Some(token) = run_done {
-            status.set_run_done(token);
-        }
+        status.runs_done = runs_done.map(|done| Box::new(RunTokens(done.as_str().into())));
         Ok(CronJobRecord {
             resource_version,
             schedule,
@@ -360,7 +357,7 @@ fn status(raw: RawStatus<'_>) -> CronJobStatus {
         last_schedule_time: raw.last_schedule_time,
         last_successful_time: raw.last_successful_time,
         unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),
-        run_done: None,
+        runs_done: None,
     }
 }
 

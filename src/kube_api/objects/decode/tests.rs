@@ -338,14 +338,14 @@ fn o_10_the_token_of_a_run_and_that_of_the_answered_one_are_read_from_annotation
     let annotations = r#","annotations":{"cronwheel.dev/run-now":"t2","cronwheel.dev/run-now-done":"t1"}"#;
     let record = cron_job(&cron_job_text(annotations, TEMPLATE, "")).unwrap();
     assert_eq!(record.schedule.options().run_now.as_deref(), Some("t2"));
-    assert_eq!(record.status.run_done(), Some("t1"));
-    // Longer than any token: it answers none, and is not held in memory.
+    assert_eq!(record.status.runs_done(), Some("t1"));
+    // Longer than the tokens that are remembered: it answers none, and is not held in memory.
     let long = format!(
         r#","annotations":{{"cronwheel.dev/run-now-done":"{}"}}"#,
-        "x".repeat(64)
+        "x".repeat(641)
     );
     let record = cron_job(&cron_job_text(&long, TEMPLATE, "")).unwrap();
-    assert_eq!(record.status.run_done(), None);
+    assert_eq!(record.status.runs_done(), None);
 }
 
 #[test]

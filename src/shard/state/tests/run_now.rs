@@ -54,7 +54,7 @@ fn created_lines(token: &str) -> [String; 2] {
 }
 
 pub(super) fn done(world: &World) -> Option<&str> {
-    world.pending_write("hello")?.status.run_done()
+    world.pending_write("hello")?.status.tokens_done().next()
 }
 
 fn count(world: &World, result: RunNowResult) -> u64 {

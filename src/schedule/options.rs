@@ -110,9 +110,10 @@ impl OptionName {
 }
 
 impl OptionName {
-    /// What a message says after the problem of a value. Those of `not-on` have their own advice.
-    fn advice(self) -> String {
-        if self == OptionName::NotOn {
+    /// What a message says after the problem of a value. Those of `not-on` have their own advice, and the example itself may
+    /// not fit a CronJob.
+    fn advice(self, value: &str) -> String {
+        if self == OptionName::NotOn || value == self.example() {
             return String::new();
         }
         format!("; a valid value is {:?}", self.example())
@@ -123,7 +124,7 @@ impl OptionName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "annotation {}{} is {value:?}: {problem}{}; the CronJob runs as without it",
-    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice()
+    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice(.value)
 )]
 pub struct InvalidOption {
     /// The option.

@@ -8,7 +8,7 @@ use crate::shard::{ids::Uid, record::JobRecord};
 impl ShardState {
     pub(super) fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
         let of_other = self.is_of_other(&record, now).then(|| record.name.clone());
-        let cron_job = of_other.as_ref().and(record.controller.clone());
+        let cron_job = of_other.as_ref().and_then(|_| record.controller.clone());
         let changed = self.index.apply_job(record, self.relists.mark);
         for owner in changed.into_iter().flatten() {
             self.evaluate_jobs(owner, now);

@@ -2,6 +2,7 @@
 //!
 //! Uses the standard library, jiff's zone data, and `cron` for the option `schedule`. Reads no clock: `now` is an argument everywhere.
 
+pub mod busy;
 pub mod change_day;
 pub mod clock_change;
 mod concurrency;

@@ -54,7 +54,7 @@ pub use panics::ContainedPanic;
 pub use phase::ShardPhase;
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobCreator, JobRecord,
-    JobTemplate, KeptText, Owner, RunToken,
+    JobTemplate, KeptText, Owner, RunTokens,
 };
 pub use resource_versions::ResourceVersions;
 pub use run_log::{EndedRun, EndedRuns, LoggedRuns, LostSlots, RunEnd};

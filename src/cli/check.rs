@@ -8,6 +8,7 @@ mod canary;
 mod cluster;
 mod finding;
 mod installation;
+mod options;
 mod policy;
 mod pre;
 mod reads;

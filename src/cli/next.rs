@@ -16,7 +16,7 @@ use crate::{
         advice::{never_advice, refusal, schedule_advice, shown, zone_advice},
         calendar::Calendar,
     },
-    schedule::{CronJobSchedule, Schedule, Zone},
+    schedule::{CronJobSchedule, Schedule, Zone, options::OptionName},
 };
 
 /// Activations that one query may ask for: enough for three years of nights, and a bound on the work of one query.
@@ -113,7 +113,7 @@ fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Wri
             .and_then(|()| writeln!(output)),
     }
     .map_err(CommandError::Write)?;
-    match problem(&effective, &calendar) {
+    match problem(&effective, &calendar, from) {
         Some(problem) => Err(problem.into()),
         None => Ok(()),
     }
@@ -137,15 +137,34 @@ fn parsed<'a>(effective: &'a CronJobSchedule, fields: [&str; 2]) -> Result<&'a S
 }
 
 /// Why a schedule that parses is refused or never fires.
-fn problem(effective: &CronJobSchedule, calendar: &Calendar<'_>) -> Option<String> {
+fn problem(effective: &CronJobSchedule, calendar: &Calendar<'_>, from: Timestamp) -> Option<String> {
     match refusal(effective) {
         Some(refusal) => Some(format!("refused by the API server: {refusal}")),
-        None if calendar.next.is_empty() => Some(format!(
-            "never: schedule {:?} matches no instant within five years; {}",
+        None if calendar.next.is_empty() => Some(format!("never: {}", why_never(effective, from))),
+        None => None,
+    }
+}
+
+/// Why nothing runs after an instant, and the correction.
+fn why_never(effective: &CronJobSchedule, from: Timestamp) -> String {
+    let options = effective.options();
+    let schedule = effective.parsed.as_ref().ok();
+    let is_due = schedule.is_some_and(|schedule| schedule.next_after(from, &effective.default_zone).is_some());
+    match &options.not_on {
+        Some(not_on) if is_due => format!(
+            "the ConfigMap {} of the annotation {} excludes every run within five years; correct its dates",
+            not_on.name,
+            OptionName::NotOn.annotation()
+        ),
+        _ if options.has_schedules => format!(
+            "the schedules of the annotation {} match no instant within five years; correct them",
+            OptionName::Schedule.annotation()
+        ),
+        _ => format!(
+            "schedule {:?} matches no instant within five years; {}",
             effective.text,
             never_advice(&effective.text)
-        )),
-        None => None,
+        ),
     }
 }
 

@@ -144,12 +144,11 @@ fn not_taken_up(namespace: &str, name: &str, token: &str, cron_job: &Value, mess
         Some(message) => format!("its job is not created yet: {message}"),
         None if cron_job["metadata"]["deletionTimestamp"].is_string() => "the CronJob is being deleted".to_owned(),
         None => format!(
-            "no controller took the run up. Does cronwheel run this CronJob (cronwheel check, cronwheel shards)? Is \
-             namespace {namespace} managed, and not frozen?"
+            "no controller took the run up: namespace {namespace} may not be managed, or it is frozen (cronwheel check)"
         ),
     };
     format!(
-        "after {seconds} s, {why}\nThe run starts as soon as it can. To withdraw it: kubectl annotate cronjob {name} -n \
+        "after {seconds} s, {why}. The run starts as soon as it can. To withdraw it: kubectl annotate cronjob {name} -n \
          {namespace} {annotation}-"
     )
 }
@@ -166,7 +165,9 @@ mod tests {
         };
         let waits = text(json!({"cronwheel.dev/run-now": "t1"}));
         assert!(waits.contains("no controller took the run up"), "{waits}");
-        assert!(waits.contains("The run starts as soon as it can"), "{waits}");
+        assert!(waits.contains("). The run starts as soon as it can"), "{waits}");
+        // The program escapes line breaks.
+        assert!(!waits.contains('\n'), "{waits}");
         assert_eq!(
             text(json!({"cronwheel.dev/run-now": "t2"})),
             "the run did not start: another one was asked for meanwhile, with the token t2; ask again"

@@ -165,7 +165,8 @@ impl Reason {
             Reason::LookUpFailed => skip(
                 "LookUpFailed",
                 "B-5.4",
-                "the state of a Job in status.active is unknown: no Job starts until a look-up succeeds",
+                "the state of a Job in status.active is unknown: no Job starts until a look-up succeeds, or \
+                 has not been permitted for two minutes",
             ),
             Reason::Forbidden => skip(
                 "Forbidden",

@@ -59,11 +59,16 @@ impl NamespaceSelector {
     /// Returns the command that labels a namespace so that the selector selects it. It names the label if only one is
     /// required; most namespaces lack those that must be missing.
     pub fn label_command(&self) -> String {
+        self.label_command_for("NAME")
+    }
+
+    /// Returns [`NamespaceSelector::label_command`] for these namespaces, with a space between.
+    pub fn label_command_for(&self, namespaces: &str) -> String {
         let label = match &self.required_labels()[..] {
             [(key, value)] => format!("{key}={value}"),
             _ => ANY_LABEL.to_owned(),
         };
-        format!("kubectl label namespace NAME {label}")
+        format!("kubectl label namespace {namespaces} {label}")
     }
 
     /// Whether a namespace with these labels is selected. `label` returns the value of a label.

@@ -10,14 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::http::USER_AGENT;
-use crate::shard::{CronJobIdentity, JobCreator, JobRecord, ManagedNamespaces};
+use crate::shard::{CronJobIdentity, JobCreator, JobRecord, ManagedNamespaces, namespaces::SETTLE_TIME};
 
 /// The time for which evidence counts. CronJobs that run every five minutes renew it.
 pub const DECAY: SignedDuration = SignedDuration::from_mins(10);
-
-/// How long actions of another controller are no evidence after this process has begun or a namespace is managed: the
-/// admission policy begins to refuse them a few seconds later.
-const SETTLE_TIME: SignedDuration = SignedDuration::from_secs(10);
 
 /// Interval after which persistent evidence is logged again.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
@@ -124,6 +120,15 @@ struct State {
     reported: Option<Timestamp>,
 }
 
+impl State {
+    /// Whether an action at this instant is evidence.
+    fn counts(&self, namespace: &str, at: Timestamp) -> bool {
+        let settling = at.checked_sub(SETTLE_TIME);
+        let was_managed = settling.is_ok_and(|settling| self.namespaces.contained(namespace, settling));
+        was_managed && self.since.is_some_and(|since| since <= at)
+    }
+}
+
 impl OtherControllers {
     /// Starts to collect evidence of actions, some seconds after this instant, that are not of this installation.
     pub fn begin(&self, since: Timestamp, installation: Box<str>) {
@@ -139,14 +144,14 @@ impl OtherControllers {
         self.lock().namespaces = namespaces;
     }
 
-    /// Takes note of a status write.
-    pub fn note_status_write(&self, cron_job: &CronJobIdentity, writer: &StatusWriter) {
+    /// Takes note of a status write. Returns whether it is evidence.
+    pub fn note_status_write(&self, cron_job: &CronJobIdentity, writer: &StatusWriter) -> bool {
         self.note(Evidence::StatusWrite, &cron_job.namespace, writer.at, || {
             format!(
                 "wrote the status of CronJob {}/{}: field manager {}, at {}",
                 cron_job.namespace, cron_job.name, writer.manager, writer.at
             )
-        });
+        })
     }
 
     /// Records a Job of a CronJob as evidence, unless this installation created it. Manual runs and Jobs for a future slot
@@ -154,9 +159,11 @@ impl OtherControllers {
     pub fn note_job(&self, job: &JobRecord, now: Timestamp) {
         let Some(slot) = slot_of(job, now) else { return };
         match &job.creator {
-            JobCreator::Unknown => self.note(Evidence::Job, &job.namespace, slot, || {
-                format!("created Job {}/{}", job.namespace, job.name)
-            }),
+            JobCreator::Unknown => {
+                self.note(Evidence::Job, &job.namespace, slot, || {
+                    format!("created Job {}/{}", job.namespace, job.name)
+                });
+            }
             JobCreator::Installation(theirs) if self.lock().installation != *theirs => {
                 let printable = theirs.chars().filter(|letter| !letter.is_control());
                 let theirs: String = printable.take(INSTALLATION_MAX_CHARS).collect();
@@ -178,17 +185,15 @@ impl OtherControllers {
         state.newest.iter().flatten().cloned().collect()
     }
 
-    fn note(&self, evidence: Evidence, namespace: &str, at: Timestamp, action: impl FnOnce() -> String) {
+    /// Takes note of an action. Returns whether it is evidence, even if there is newer one.
+    fn note(&self, evidence: Evidence, namespace: &str, at: Timestamp, action: impl FnOnce() -> String) -> bool {
         let mut state = self.lock();
-        let Ok(settling) = at.checked_sub(SETTLE_TIME) else {
-            return;
-        };
-        if !state.namespaces.contained(namespace, settling) {
-            return;
+        if !state.counts(namespace, at) {
+            return false;
         }
         let newest = state.newest[evidence as usize].as_ref().map(|sighting| sighting.at);
-        if state.since.is_none_or(|since| at < since) || newest.is_some_and(|newest| at <= newest) {
-            return;
+        if newest.is_some_and(|newest| at <= newest) {
+            return true;
         }
         let action = action();
         let sighting = Sighting { evidence, at, action };
@@ -199,6 +204,7 @@ impl OtherControllers {
             tracing::error!("{sighting}");
         }
         state.newest[evidence as usize] = Some(sighting);
+        true
     }
 
     /// The lock is held for a few assignments.

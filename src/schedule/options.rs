@@ -18,14 +18,18 @@ use jiff::SignedDuration;
 #[cfg(test)]
 pub(crate) use self::calendar::date_of;
 pub(super) use self::catch_up::{Chosen, DueSlots};
-pub(crate) use self::{calendar::Day, catch_up::MISSED_AFTER, run_now::TOKEN_MAX_BYTES};
+pub(crate) use self::{
+    calendar::Day,
+    catch_up::MISSED_AFTER,
+    run_now::{may_be_done, with_token_done},
+};
 pub use self::{
     calendar::{
         CALENDAR_BYTES_MAX, CALENDAR_ENTRIES_MAX, CALENDAR_LABEL, Calendar, ExcludedDays, NamedCalendar, NotOn,
     },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
-    run_now::RUN_DONE_ANNOTATION,
+    run_now::{RUN_DONE_ANNOTATION, tokens_of},
 };
 use super::{ClockChange, Schedule, cron::duration};
 
@@ -106,9 +110,10 @@ impl OptionName {
 }
 
 impl OptionName {
-    /// What a message says after the problem of a value. Those of `not-on` have their own advice.
-    fn advice(self) -> String {
-        if self == OptionName::NotOn {
+    /// What a message says after the problem of a value. Those of `not-on` have their own advice, and the example itself may
+    /// not fit a CronJob.
+    fn advice(self, value: &str) -> String {
+        if self == OptionName::NotOn || value == self.example() {
             return String::new();
         }
         format!("; a valid value is {:?}", self.example())
@@ -119,7 +124,7 @@ impl OptionName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "annotation {}{} is {value:?}: {problem}{}; the CronJob runs as without it",
-    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice()
+    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice(.value)
 )]
 pub struct InvalidOption {
     /// The option.
@@ -339,6 +344,21 @@ impl Options {
     pub(crate) fn start_several(&self) -> bool {
         let is_all = |rule| matches!(rule, CatchUp::All(_));
         is_all(self.missed_runs) || self.on_resume.is_some_and(is_all)
+    }
+
+    /// The options that change when something starts.
+    pub fn of_starts(&self) -> Vec<OptionName> {
+        let changes = [
+            (OptionName::Schedule, self.has_schedules),
+            (OptionName::Spread, self.spread_seconds.is_some()),
+            (OptionName::MissedRuns, self.missed_runs != CatchUp::Latest),
+            (OptionName::OnResume, self.on_resume() != self.missed_runs),
+            (OptionName::ClockChange, self.clock_change != ClockChange::Literal),
+            (OptionName::NotOn, self.not_on.is_some()),
+            (OptionName::ManualJobs, self.counts_manual_jobs),
+        ];
+        let changes = changes.into_iter().filter(|(_, is_change)| *is_change);
+        changes.map(|(option, _)| option).collect()
     }
 
     /// The rule for slots that passed during a suspension or a freeze.

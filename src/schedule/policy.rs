@@ -12,6 +12,8 @@ use super::{
     fires::Schedule,
     options::{Chosen, DueSlots, MISSED_AFTER, Options},
 };
+#[cfg(doc)]
+use super::busy::busy_since;
 
 /// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
 /// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its
@@ -46,8 +48,9 @@ pub struct Facts<'a> {
     pub frozen_until: Option<Timestamp>,
     /// The end of the last suspension or freeze, if it is known. `on-resume` determines which slots until then start.
     pub resumed: Option<Timestamp>,
-    /// The latest end of a Job of the CronJob, if one is known. Under Forbid, a slot that waited for it was not missed.
-    pub last_finished: Option<Timestamp>,
+    /// The instant since which Jobs of the CronJob have run ([`busy_since`]). Under Forbid, a slot that waited for them was
+    /// not missed.
+    pub busy_since: Option<Timestamp>,
     /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,
     /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A shorter deadline
@@ -344,17 +347,13 @@ fn chosen_slot(
     })
 }
 
-/// The latest slot that `missed-runs: skip` does not start. A slot that waits, or has waited until now, for a Job under
-/// Forbid was not missed.
+/// The latest slot that `missed-runs: skip` does not start. A slot that has waited under Forbid for Jobs that began before
+/// it was missed was not missed.
 fn missed_until(facts: &Facts<'_>, now: Timestamp) -> Timestamp {
-    let missed_until = now.checked_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
-    let has_waited = facts
-        .last_finished
-        .is_some_and(|finished| missed_until <= facts.schedule.slots_until(finished));
-    if facts.concurrency_policy == ConcurrencyPolicy::Forbid && (facts.n_active_jobs > 0 || has_waited) {
-        return Timestamp::MIN;
-    }
-    missed_until
+    let is_forbid = facts.concurrency_policy == ConcurrencyPolicy::Forbid;
+    let busy_since = facts.busy_since.filter(|_| is_forbid);
+    let idle_until = busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)));
+    idle_until.checked_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN)
 }
 
 /// The number of activations strictly between `base` and `slot`: exact up to a hundred, extrapolated from their mean

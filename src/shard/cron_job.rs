@@ -29,7 +29,7 @@ use crate::schedule::{
 };
 
 pub(crate) use delays::{DelayedAction, Delays};
-pub(crate) use look_up::{LookUp, LookUpProgress};
+pub(crate) use look_up::{LOOK_UP_PATIENCE, LookUp, LookUpProgress};
 pub(crate) use open_run::OpenRun;
 pub(crate) use open_slot::{OpenSlot, SlotStage};
 use rare::Rare;
@@ -198,7 +198,7 @@ impl CronJobState {
                 decision,
                 Decision::Skip(SkipReason::DeadlineExceeded(_) | SkipReason::Missed(_) | SkipReason::Resumed(_))
             );
-            decision.slot() == slot.get() && (is_still_skipped || is_missed || is_over(outcome))
+            decision.slot() == slot.get() && (is_still_skipped || is_missed || outcome.is_over())
         })
     }
 
@@ -208,7 +208,7 @@ impl CronJobState {
         let cursor = self.current_status().last_schedule_time;
         let ended = self
             .ended_slot
-            .filter(|(_, outcome)| is_over(*outcome))
+            .filter(|(_, outcome)| outcome.is_over())
             .and_then(|(slot, _)| slot.get());
         if self.record.schedule.options().start_several() {
             cursor.max(ended)
@@ -376,8 +376,8 @@ impl CronJobState {
                 current.last_schedule_time = current.last_schedule_time.max(seen.last_schedule_time);
                 current.last_successful_time = current.last_successful_time.max(seen.last_successful_time);
                 current.unknown_members.clone_from(&seen.unknown_members);
-                if current.run_done == former.run_done {
-                    current.run_done.clone_from(&seen.run_done);
+                if current.runs_done == former.runs_done {
+                    current.runs_done.clone_from(&seen.runs_done);
                 }
                 is_cursor_news
             }
@@ -386,11 +386,6 @@ impl CronJobState {
         self.keep_within_memory();
         is_news
     }
-}
-
-/// Whether a slot that ended in this way is not started again.
-pub(crate) fn is_over(outcome: InstantOutcome) -> bool {
-    matches!(outcome, InstantOutcome::ForeignJob | InstantOutcome::Unschedulable)
 }
 
 #[cfg(test)]

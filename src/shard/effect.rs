@@ -195,6 +195,8 @@ event_reasons! {
     Warning InvalidAnnotation,
     /// Added by cronwheel: an option of the CronJob has an invalid value.
     Warning InvalidOption,
+    /// Added by cronwheel: another controller acts on the CronJob and does not follow its options.
+    Warning IgnoredOption,
     /// Added by cronwheel: a run that was asked for is not started.
     Warning RunNowRefused,
     /// Added by cronwheel: the template is too large to be held in memory.

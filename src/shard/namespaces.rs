@@ -16,6 +16,10 @@ use crate::schedule::options::NamespaceOptions;
 /// How long after the release of a namespace the statuses that follow from its last requests may be written.
 pub const RELEASE_TIMEOUT: SignedDuration = SignedDuration::from_secs(2);
 
+/// How long actions of another controller are no evidence after a namespace is managed, or after an installation has begun:
+/// the admission policy begins to refuse them a few seconds later.
+pub const SETTLE_TIME: SignedDuration = SignedDuration::from_secs(10);
+
 /// A step of the list or of the watch of the selected namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceUpdate {

@@ -49,7 +49,8 @@ instant_outcomes! {
     ScheduleChanged "schedule_changed",
     /// A Job of its name exists and does not belong to the CronJob (B-12.3).
     ForeignJob "foreign_job",
-    /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
+    /// Its create was not answered, and looking up its Job is not permitted: a later slot became due under Allow, or two
+    /// minutes passed.
     LookUpRefused "look_up_refused",
     /// The API server refused its Job until a later slot became due or the starting deadline passed (B-12.4): the Job is
     /// invalid, or its namespace, a quota or admission does not permit it.
@@ -65,6 +66,14 @@ impl InstantOutcome {
     /// Whether the run started.
     pub fn is_started(self) -> bool {
         matches!(self, InstantOutcome::Created | InstantOutcome::Adopted)
+    }
+
+    /// Whether a slot that ended in this way is not started again.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(
+            self,
+            InstantOutcome::ForeignJob | InstantOutcome::Unschedulable | InstantOutcome::LookUpRefused
+        )
     }
 
     /// Whether the run is lost: it should have started, has no Job, and gets none.

@@ -12,7 +12,10 @@ use super::{
     naming,
 };
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
-use crate::shard::TroubleThresholds;
+use crate::{
+    schedule::options::{tokens_of, with_token_done},
+    shard::TroubleThresholds,
+};
 
 /// The owner of a CronJob, as one of its labels names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct CronJobRecord {
     pub created: Timestamp,
     /// Whether `metadata.deletionTimestamp` is set.
     pub is_deleting: bool,
+    /// Whether another controller than cronwheel wrote this version, and in it the status.
+    pub has_status_of_other: bool,
     /// `spec.schedule` and `spec.timeZone`.
     pub schedule: CronJobSchedule,
     /// `spec.startingDeadlineSeconds`, never negative.
@@ -183,23 +188,35 @@ pub struct CronJobStatus {
     pub last_successful_time: Option<Timestamp>,
     /// Members of `status` that this version of cronwheel does not know, as raw JSON with a leading comma each.
     pub unknown_members: Option<Box<str>>,
-    /// The token of the last run that was asked for and is answered (O-10): an annotation, which a status write sets.
-    pub run_done: Option<Box<RunToken>>,
+    /// The tokens of the last runs that were asked for and are answered (O-10): an annotation, which a status write sets.
+    pub runs_done: Option<Box<RunTokens>>,
 }
 
-/// The token of a run that was asked for (O-10). Few CronJobs have one, so the others hold no more than its place.
+/// The tokens of runs that were asked for (O-10), in the form of the annotation. Few CronJobs have any, so the others hold
+/// no more than their place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunToken(pub Box<str>);
+pub struct RunTokens(pub Box<str>);
 
 impl CronJobStatus {
-    /// The token of the last run that was asked for and is answered.
-    pub fn run_done(&self) -> Option<&str> {
-        Some(&self.run_done.as_ref()?.0)
+    /// The answered tokens, in the form of the annotation.
+    pub fn runs_done(&self) -> Option<&str> {
+        Some(&self.runs_done.as_ref()?.0)
+    }
+
+    /// The answered tokens, the newest first.
+    pub fn tokens_done(&self) -> impl Iterator<Item = &str> {
+        tokens_of(self.runs_done().unwrap_or_default())
+    }
+
+    /// Whether the run of this token is answered.
+    pub fn is_run_done(&self, token: &str) -> bool {
+        self.tokens_done().any(|done| done == token)
     }
 
     /// Notes that the run of this token is answered.
     pub fn set_run_done(&mut self, token: &str) {
-        self.run_done = Some(Box::new(RunToken(token.into())));
+        let done = with_token_done(self.runs_done().unwrap_or_default(), token);
+        self.runs_done = Some(Box::new(RunTokens(done.into())));
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! At most one create of a CronJob is in flight. No other slot is decided until that create, the deletes before it, and
 //! the look-up after it are answered. Exception: under Allow, a later slot does not wait for a look-up that is not
-//! permitted. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
+//! permitted, and otherwise it waits two minutes. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
 
 mod active;
 mod answers;
@@ -20,6 +20,8 @@ mod decision;
 mod evaluation_interval;
 mod freezes;
 mod history_limits;
+mod ignored_options;
+mod jobs;
 mod look_ups;
 mod management;
 mod order;
@@ -49,7 +51,6 @@ use super::{
     namespaces::ManagedNamespaces,
     outcome_counts::OutcomeCounts,
     panics::Panics,
-    record::JobRecord,
     refused_creates::RefusedCreates,
     run_log::EndedRuns,
     template_memory::TemplateMemory,
@@ -356,25 +357,6 @@ impl ShardState {
         } else {
             self.flush_status(owner, now);
         }
-    }
-
-    fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
-        let changed = self.index.apply_job(record, self.relists.mark);
-        for owner in changed.into_iter().flatten() {
-            self.evaluate_jobs(owner, now);
-        }
-    }
-
-    /// Removes a Job that no CronJob of this shard controls any more, if it was known (B-2.1).
-    pub(super) fn release_job(&mut self, uid: &Uid, now: Timestamp) {
-        if let Some(job) = self.index.find_job(uid) {
-            self.remove_doubtful_job(job, now);
-        }
-    }
-
-    fn delete_job(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(job) = self.index.find_job(uid) else { return };
-        self.forget_job(job, now);
     }
 
     fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {

@@ -191,8 +191,9 @@ const PRE: &str = "\
                           to mend: switch their namespaces between two runs, or raise the limits to 1 and the TTL to 60 for the switch
 ✓ can run                 every CronJob can be decoded and has a schedule that runs
 ✓ differences             no other difference of docs/reference/differences.md concerns a CronJob here
+✓ options                 no CronJob that cronwheel does not run has an option that changes when something starts
 
-12 fine, 3 to read (!), 0 failed (✗)
+13 fine, 3 to read (!), 0 failed (✗)
 ";
 
 #[tokio::test(start_paused = true)]
@@ -385,8 +386,9 @@ async fn a_running_installation_is_checked() {
 ✓ namespaces          cronwheel runs the CronJobs of 1 namespace with cronwheel.dev/managed=true: shop
 ✓ lateness            1 Job of the last hour, the latest 2s after its slot: shop/a-29455385
 ✓ other controllers   no Job of the last hour in a managed namespace is of another controller
+✓ options             no CronJob has an option that changes when something starts
 
-6 fine, 0 to read (!), 0 failed (✗)
+7 fine, 0 to read (!), 0 failed (✗)
 ";
     assert_eq!(text, expected, "{text}");
 }

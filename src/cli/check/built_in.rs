@@ -45,8 +45,7 @@ pub(super) struct Evidence {
 impl Evidence {
     /// Adds the last status write of a CronJob.
     pub(super) fn add_cron_job(&mut self, cron_job: &Value, now: Timestamp) {
-        let is_status = |entry: &Value| entry["subresource"] == "status";
-        for (manager, at) in managers(cron_job, is_status) {
+        for (manager, at) in status_writers(cron_job) {
             self.add(&manager, at, now, || {
                 format!("wrote the status of CronJob {}", title(cron_job))
             });
@@ -193,6 +192,11 @@ pub(super) fn managers(object: &Value, fits: impl Fn(&Value) -> bool) -> Vec<(St
     entries
         .filter_map(|entry| Some((entry["manager"].as_str()?.to_owned(), time(&entry["time"])?)))
         .collect()
+}
+
+/// Returns the managers that wrote the status of a CronJob, and the time of the last write of each.
+pub(super) fn status_writers(cron_job: &Value) -> Vec<(String, Timestamp)> {
+    managers(cron_job, |entry| entry["subresource"] == "status")
 }
 
 /// The slot of a Job, if its name and its annotation agree.

@@ -134,7 +134,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Maximum number of names in a message.
-    const SHOWN_MAX: usize = 5;
+    pub(super) const SHOWN_MAX: usize = 5;
 
     pub(super) fn add(&mut self, name: impl FnOnce() -> String) {
         self.n += 1;

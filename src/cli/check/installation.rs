@@ -1,6 +1,6 @@
 //! The state of a running installation: replicas, leaders, managed namespaces and recent runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -158,8 +158,12 @@ pub(super) struct Runs {
     latest: Option<(SignedDuration, String)>,
     /// Jobs that no cronwheel created.
     beside: Names,
+    /// The uids of their CronJobs.
+    cron_jobs_beside: BTreeSet<String>,
     /// Jobs of other installations.
     of_others: Names,
+    /// The offsets of the option `spread`, by the uid of the CronJob.
+    offsets: BTreeMap<String, SignedDuration>,
 }
 
 impl Runs {
@@ -171,8 +175,25 @@ impl Runs {
             n_late: 0,
             latest: None,
             beside: Names::default(),
+            cron_jobs_beside: BTreeSet::new(),
             of_others: Names::default(),
+            offsets: BTreeMap::new(),
         }
+    }
+
+    /// Notes by how much a CronJob starts after its slots, before its Jobs are added.
+    pub(super) fn add_offset(&mut self, cron_job: &Value, offset: SignedDuration) {
+        if let Some(uid) = cron_job["metadata"]["uid"].as_str()
+            && !offset.is_zero()
+        {
+            self.offsets.insert(uid.to_owned(), offset);
+        }
+    }
+
+    /// Whether another controller than cronwheel created a Job of the CronJob.
+    pub(super) fn has_job_beside(&self, cron_job: &Value) -> bool {
+        let uid = cron_job["metadata"]["uid"].as_str();
+        uid.is_some_and(|uid| self.cron_jobs_beside.contains(uid))
     }
 
     /// Adds a Job of a managed namespace. Jobs without a slot are manual runs.
@@ -181,13 +202,13 @@ impl Runs {
         let (Some(slot), Some(created)) = (slot_of(job), time(&metadata["creationTimestamp"])) else {
             return;
         };
-        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let is_of_cron_job = owners
-            .into_iter()
-            .any(|owner| owner["controller"] == true && owner["kind"] == "CronJob");
-        if !is_of_cron_job || self.now.duration_since(created) > RECENT {
+        let mut owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let is_cron_job = |owner: &&Value| owner["controller"] == true && owner["kind"] == "CronJob";
+        let Some(owner) = owners.find(is_cron_job) else { return };
+        if self.now.duration_since(created) > RECENT {
             return;
         }
+        let cron_job = owner["uid"].as_str().unwrap_or_default();
         let annotation = |name: &str| metadata["annotations"][name].as_str();
         match (
             annotation("cronwheel.dev/created-by"),
@@ -196,10 +217,16 @@ impl Runs {
             (Some(installation), _) if installation != self.installation => {
                 self.of_others.add(|| format!("{} ({installation})", title(job)));
             }
-            (None, None) => self.beside.add(|| title(job)),
+            (None, None) => {
+                self.beside.add(|| title(job));
+                self.cron_jobs_beside.insert(cron_job.to_owned());
+            }
             // A user started it, however late.
             (None, Some(BACKFILL)) => {}
-            (Some(_), _) | (None, Some(_)) => self.add_run(created.duration_since(slot), job),
+            (Some(_), _) | (None, Some(_)) => {
+                let offset = self.offsets.get(cron_job).copied().unwrap_or_default();
+                self.add_run(created.duration_since(slot) - offset, job);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
     built_in::{self, Evidence, HeldLease},
     cluster::{self, ADMISSION, FLOW_CONTROL, Right},
     finding::{Finding, Unread},
+    options::{Known, TimedCronJobs, is_run_by_cronwheel},
     reads::{ServerClock, batch, get, items_of, parameter},
     switch::Switch,
 };
@@ -72,6 +73,7 @@ async fn reviewed<'a>(api: &JsonApi, requests: Vec<AccessRequest<'a>>) -> Vec<Ri
 /// Reads Jobs and CronJobs once, for the evidence of the built-in controller and for the effect of the switch.
 async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timestamp) -> Vec<Finding> {
     let (mut evidence, mut switch) = (Evidence::default(), Switch::default());
+    let mut timed = TimedCronJobs::default();
     let mut survey = Survey::new(&args.default_time_zone, now());
     let jobs = batch(api, "jobs", &args.namespaces, |page| {
         page["items"]
@@ -84,10 +86,14 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
     let jobs = jobs.await;
     let cron_jobs = batch(api, "cronjobs", &args.namespaces, |page| {
         let items = page["items"].as_array();
-        items
-            .into_iter()
-            .flatten()
-            .for_each(|cron_job| evidence.add_cron_job(cron_job, now()));
+        for cron_job in items.into_iter().flatten() {
+            evidence.add_cron_job(cron_job, now());
+            let known = Known {
+                is_managed: is_run_by_cronwheel(cron_job),
+                has_job_of_other: false,
+            };
+            timed.add(cron_job, &known, now());
+        }
         for outlook in survey.outlooks(page) {
             switch.add(&outlook, now());
         }
@@ -99,7 +105,10 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
         .collect();
     let mut findings = built_in(api, evidence, now).await;
     match jobs.and(cron_jobs) {
-        Ok(()) => findings.extend(switch.findings(&args.default_time_zone)),
+        Ok(()) => {
+            findings.extend(switch.findings(&args.default_time_zone));
+            findings.push(timed.finding_before_switch());
+        }
         Err(unread) => findings.push(Finding::unread("CronJobs", &unread)),
     }
     findings

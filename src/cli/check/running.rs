@@ -10,6 +10,7 @@ use super::{
     cluster::ADMISSION,
     finding::{Finding, Unread},
     installation::{Managed, Runs, leaders, replicas},
+    options::{Known, TimedCronJobs, has_options, offset},
     policy::{Owner, Policies},
     reads::{ServerClock, batch, items, items_of, parameter},
     requirements::Requirements,
@@ -49,7 +50,7 @@ pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock)
         Err(unread) => findings.push(Finding::unread("namespaces", unread)),
     }
     let installation = format!("{}/{installation}", known.namespace);
-    findings.extend(runs(&api, (&managed, &selected), Runs::new(installation, now)).await);
+    findings.extend(runs(&api, (&managed, &selected), Runs::new(installation, now), now).await);
     findings
 }
 
@@ -105,30 +106,54 @@ async fn selected(api: &JsonApi, managed: &Managed) -> Result<BTreeSet<String>, 
     Ok(namespaces.into_iter().filter_map(name).collect())
 }
 
-/// Reads the Jobs of managed namespaces.
+/// Reads the CronJobs of all namespaces, and the Jobs of managed ones.
 async fn runs(
     api: &JsonApi,
     (managed, selected): (&Managed, &Result<BTreeSet<String>, Unread>),
     mut runs: Runs,
+    now: Timestamp,
 ) -> Vec<Finding> {
     let (names, only): (Vec<String>, Option<&BTreeSet<String>>) = match (managed, selected) {
         (Managed::All, _) => (Vec::new(), None),
-        (Managed::Named(names), _) => (names.iter().cloned().collect(), None),
+        (Managed::Named(names), _) => (names.iter().cloned().collect(), Some(names)),
         (Managed::Selected(_), Ok(selected)) => (Vec::new(), Some(selected)),
         (Managed::Selected(_), Err(_)) => return Vec::new(),
     };
-    let is_managed = |job: &Value| {
-        let namespace = job["metadata"]["namespace"].as_str().unwrap_or_default();
+    let is_managed = |object: &Value| {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         only.is_none_or(|only| only.contains(namespace))
     };
+    // Few have options, and only these are kept.
+    let mut cron_jobs = Vec::new();
+    let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(|cron_job| has_options(cron_job)));
+    let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
+    // A replica of some namespaces may not list the others.
+    if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.is_denied) {
+        listed = batch(api, "cronjobs", &names, keep).await;
+    }
+    for cron_job in &cron_jobs {
+        runs.add_offset(cron_job, offset(cron_job));
+    }
     let read = batch(api, "jobs", &names, |page| {
         items_of(page)
             .iter()
             .filter(|job| is_managed(job))
             .for_each(|job| runs.add(job));
     });
-    match read.await {
-        Ok(()) => vec![runs.lateness(), runs.beside()],
-        Err(unread) => vec![Finding::unread("recent runs", &unread)],
+    if let Err(unread) = read.await {
+        return vec![Finding::unread("recent runs", &unread)];
     }
+    let mut timed = TimedCronJobs::default();
+    for cron_job in &cron_jobs {
+        let known = Known {
+            is_managed: is_managed(cron_job),
+            has_job_of_other: runs.has_job_beside(cron_job),
+        };
+        timed.add(cron_job, &known, now);
+    }
+    let options = match listed {
+        Ok(()) => timed.finding(managed),
+        Err(unread) => Finding::unread("options", &unread),
+    };
+    vec![runs.lateness(), runs.beside(), options]
 }

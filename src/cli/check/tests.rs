@@ -4,6 +4,7 @@ mod built_in;
 mod canary;
 mod cluster;
 mod installation;
+mod options;
 mod policy;
 mod switch;
 

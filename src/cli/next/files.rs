@@ -147,7 +147,7 @@ impl Entry {
         answer
             .write_text(&calendar, printed_from, &mut self.text)
             .map_err(CommandError::Write)?;
-        self.problem = problem(&effective, &calendar);
+        self.problem = problem(&effective, &calendar, from);
         self.answer = Some(answer);
         Ok(())
     }

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     cli::error::CommandError,
     kube_api::{JsonApi, JsonError},
-    schedule::options::RUN_DONE_ANNOTATION,
+    schedule::options::{RUN_DONE_ANNOTATION, tokens_of},
 };
 
 /// How often a read is repeated, and the pause before. An API server restarts within this time.
@@ -107,7 +107,8 @@ impl Followed<'_> {
     /// Whether the controller has marked the token as answered.
     async fn is_marked(&self) -> Result<bool, CommandError> {
         let object = self.cron_job().await?;
-        Ok(object["metadata"]["annotations"][RUN_DONE_ANNOTATION] == self.token)
+        let done = object["metadata"]["annotations"][RUN_DONE_ANNOTATION].as_str();
+        Ok(tokens_of(done.unwrap_or_default()).any(|done| done == self.token))
     }
 
     /// The CronJob.

@@ -39,6 +39,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
         resource_version: ResourceVersion(1),
         created: epoch() - SignedDuration::from_hours(1),
         is_deleting: false,
+        has_status_of_other: false,
         schedule: CronJobSchedule::new(schedule, None, &Zone::utc()),
         starting_deadline_seconds: None,
         concurrency_policy: ConcurrencyPolicy::Allow,

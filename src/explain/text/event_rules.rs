@@ -25,6 +25,7 @@ pub(super) fn rule_of(reason: EventReason) -> &'static str {
         | EventReason::TemplateNotKept
         | EventReason::InvalidAnnotation
         | EventReason::InvalidOption
+        | EventReason::IgnoredOption
         | EventReason::RunNowRefused => "of cronwheel alone",
         EventReason::FailedStatusUpdate => "B-13.1; the built-in logs it alone",
         EventReason::ReservedAnnotations => "B-11.3; the built-in has no annotations of its own to protect",

@@ -8,7 +8,7 @@ pub(super) fn run_lines(record: &CronJobRecord) -> Vec<String> {
         return Vec::new();
     };
     let job = record.run_job_name(token);
-    let text = if record.status.run_done() == Some(token) {
+    let text = if record.status.is_run_done(token) {
         format!("that run is answered: its job was {job}, unless an Event says that it was refused")
     } else {
         format!("that run is not answered yet: its job will be {job}")

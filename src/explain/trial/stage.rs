@@ -44,6 +44,7 @@ impl Trial<'_> {
             | EventReason::ReservedAnnotations
             | EventReason::InvalidAnnotation
             | EventReason::InvalidOption
+            | EventReason::IgnoredOption
             | EventReason::TemplateNotKept
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::FailedStatusUpdate => SyncStage::Later,

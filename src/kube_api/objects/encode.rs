@@ -119,9 +119,9 @@ pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
     push_member(&mut text, "namespace", &write.cron_job.namespace);
     push_member(&mut text, "uid", &write.cron_job.uid.to_string());
     push_member(&mut text, "resourceVersion", &write.resource_version.to_string());
-    match write.status.run_done() {
+    match write.status.runs_done() {
         None => text.push_str(members),
-        Some(token) => push_members_with_run(&mut text, members, token),
+        Some(done) => push_members_with_runs(&mut text, members, done),
     }
     text.push_str(r#"},"status":"#);
     push_status(&mut text, &write.status);
@@ -129,13 +129,13 @@ pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Appends members of the metadata with the annotation that the run of this token is answered.
-fn push_members_with_run(text: &mut String, members: &str, token: &str) {
+/// Appends members of the metadata with the annotation that the runs of these tokens are answered.
+fn push_members_with_runs(text: &mut String, members: &str, done: &str) {
     let object = format!("{{{}}}", members.trim_start_matches(','));
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&object).unwrap_or_default();
     let annotations = members.get("annotations").map_or("{}", |annotations| annotations.get());
     let mut annotations: BTreeMap<String, Value> = serde_json::from_str(annotations).unwrap_or_default();
-    annotations.insert(RUN_DONE_ANNOTATION.to_owned(), Value::from(token));
+    annotations.insert(RUN_DONE_ANNOTATION.to_owned(), Value::from(done));
     for (name, value) in &members {
         if name != "annotations" {
             push_raw_member(text, name, value.get());

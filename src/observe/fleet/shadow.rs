@@ -18,6 +18,7 @@ use crate::{
     },
     schedule::{
         ConcurrencyPolicy, CronJobSchedule,
+        busy::busy_since,
         policy::{self, Decision, Facts, SkipReason},
     },
 };
@@ -59,7 +60,7 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
             schedule_changed: None,
             frozen_until: None,
             resumed: cron_job.eras.resumed_before(start).map(Second::timestamp),
-            last_finished: last_finished(cron_job, start).map(Second::timestamp),
+            busy_since: busy(cron_job, slot.at, start),
             armed: Some(slot.at.timestamp()),
             was_awaited: true,
         },
@@ -85,11 +86,15 @@ fn n_active_jobs(cron_job: &CronJob, before: Second, at: Second) -> usize {
     slots.count() + others.count()
 }
 
-/// The latest end of a Job until an instant.
-fn last_finished(cron_job: &CronJob, until: Second) -> Option<Second> {
-    let slots = cron_job.slots.iter().filter(|slot| slot.has_job());
-    let ends = slots.filter_map(SlotRecord::job_end);
-    ends.filter(|end| *end <= until).max()
+/// The instant since which Jobs of earlier slots have run.
+fn busy(cron_job: &CronJob, before: Second, at: Second) -> Option<Timestamp> {
+    let slots = cron_job.slots.iter().take_while(|slot| slot.at < before);
+    let slots = slots.filter(|slot| slot.has_job() && slot.created <= at);
+    let runs = slots.map(|slot| {
+        let end = slot.job_end().filter(|end| *end <= at);
+        (slot.created.timestamp(), end.map(Second::timestamp))
+    });
+    busy_since(runs, at.timestamp())
 }
 
 /// Forbid: the slot starts when the Job before it ends, unless the next slot or the deadline comes first.

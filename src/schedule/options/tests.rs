@@ -268,6 +268,17 @@ fn a_clock_change_of_the_namespace_begins_and_ends() {
 }
 
 #[test]
+fn a_value_that_does_not_fit_is_not_given_as_its_own_example() {
+    let schedule = CronJobSchedule::new("* * * * *", None, &Zone::utc());
+    let get = |name: &str| (name == "cronwheel.dev/spread").then_some("10m");
+    assert_eq!(
+        schedule.with_options("hello", get, 0).options().invalid[0].to_string(),
+        "annotation cronwheel.dev/spread is \"10m\": it is not shorter than 60 s, the shortest time between two runs; the \
+         CronJob runs as without it"
+    );
+}
+
+#[test]
 fn an_invalid_default_of_the_namespace_is_reported_for_its_cron_jobs() {
     let invalid = |of_namespace| within(("", ""), of_namespace).options().invalid[0].to_string();
     assert_eq!(
@@ -332,7 +343,7 @@ struct Case {
     policy: ConcurrencyPolicy,
     n_active_jobs: usize,
     resumed: Option<&'static str>,
-    last_finished: Option<&'static str>,
+    busy_since: Option<&'static str>,
     armed: Option<&'static str>,
 }
 
@@ -344,7 +355,7 @@ const HOURLY: Case = Case {
     policy: ConcurrencyPolicy::Allow,
     n_active_jobs: 0,
     resumed: None,
-    last_finished: None,
+    busy_since: None,
     armed: None,
 };
 
@@ -371,7 +382,7 @@ impl Case {
             schedule_changed: None,
             frozen_until: None,
             resumed: self.resumed.map(at),
-            last_finished: self.last_finished.map(at),
+            busy_since: self.busy_since.map(at),
             armed: self.armed.map(at),
             was_awaited: self.armed.is_some(),
         };
@@ -465,22 +476,24 @@ fn under_replace_only_the_latest_slot_starts() {
 
 #[test]
 fn a_slot_that_forbid_held_back_was_not_missed() {
-    let forbid = |n_active_jobs, last_finished| Case {
+    let forbid = |n_active_jobs, busy_since| Case {
         annotations: &[("missed-runs", "skip")],
         policy: ConcurrencyPolicy::Forbid,
         n_active_jobs,
-        last_finished,
+        busy_since,
         ..HOURLY
     };
-    assert_eq!(forbid(1, None).at("09:30:00"), "forbidden 09:00:00, next 10:00:00");
-    assert_eq!(
-        forbid(0, Some("09:29:30")).at("09:30:00"),
-        "start 09:00:00, next 10:00:00"
-    );
-    assert_eq!(
-        forbid(0, Some("09:28:59")).at("09:30:00"),
-        "missed 09:00:00, next 10:00:00"
-    );
+    for (n_active_jobs, busy_since, expected) in [
+        (1, Some("08:30:00"), "forbidden 09:00:00, next 10:00:00"),
+        (0, Some("08:30:00"), "start 09:00:00, next 10:00:00"),
+        (0, Some("09:00:59"), "start 09:00:00, next 10:00:00"),
+        // It was missed before the Job began.
+        (0, Some("09:01:00"), "missed 09:00:00, next 10:00:00"),
+        (1, Some("09:01:00"), "missed 09:00:00, next 10:00:00"),
+        (0, None, "missed 09:00:00, next 10:00:00"),
+    ] {
+        assert_eq!(forbid(n_active_jobs, busy_since).at("09:30:00"), expected, "{busy_since:?}");
+    }
 }
 
 #[test]

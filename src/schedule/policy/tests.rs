@@ -21,7 +21,7 @@ struct Case {
     n_active_jobs: usize,
     changed: Option<&'static str>,
     resumed: Option<&'static str>,
-    last_finished: Option<&'static str>,
+    busy_since: Option<&'static str>,
     armed: Option<&'static str>,
     was_awaited: bool,
 }
@@ -36,7 +36,7 @@ fn case(text: &str) -> Case {
         n_active_jobs: 0,
         changed: None,
         resumed: None,
-        last_finished: None,
+        busy_since: None,
         armed: None,
         was_awaited: false,
     }
@@ -56,7 +56,7 @@ fn verdict(case: &Case, now: &str) -> Verdict {
         schedule_changed: case.changed.map(at),
         frozen_until: None,
         resumed: case.resumed.map(at),
-        last_finished: case.last_finished.map(at),
+        busy_since: case.busy_since.map(at),
         armed: case.armed.map(at),
         was_awaited: case.was_awaited,
     };

@@ -15,7 +15,13 @@ pub(crate) struct LookUp {
     pub(crate) progress: LookUpProgress,
     /// Failed attempts.
     pub(crate) n_failures: u32,
+    /// The first of the last attempts, of which none was permitted.
+    not_permitted_since: Option<Timestamp>,
 }
+
+/// How long nothing is decided while a look-up is not permitted, except under Allow. By then an unanswered create has
+/// ended in the API server, and the watch has delivered its Job if there is one.
+pub(crate) const LOOK_UP_PATIENCE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The progress of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +41,7 @@ impl LookUp {
             request,
             progress: LookUpProgress::InFlight,
             n_failures: 0,
+            not_permitted_since: None,
         }
     }
 
@@ -54,12 +61,27 @@ impl LookUp {
         )
     }
 
+    /// Whether it has not been permitted for so long that it counts as never answered.
+    pub(crate) fn is_hopeless(&self, now: Timestamp) -> bool {
+        self.not_permitted_since
+            .is_some_and(|since| now.duration_since(since) >= LOOK_UP_PATIENCE)
+    }
+
+    /// Whether a decision waits for its answer.
+    pub(crate) fn is_awaited(&self, now: Timestamp) -> bool {
+        self.progress != LookUpProgress::Kept && !self.is_hopeless(now)
+    }
+
     /// Records a failed attempt, after which the next one waits.
     pub(crate) fn fail(&mut self, answer: &LookUpOutcome, wait: SignedDuration, now: Timestamp) {
         self.n_failures = self.n_failures.saturating_add(1);
+        let is_permitted = !matches!(answer, LookUpOutcome::NotPermitted { .. });
+        // A clock that was set back must not prolong the patience.
+        let since = self.not_permitted_since.unwrap_or(now).min(now);
+        self.not_permitted_since = (!is_permitted).then_some(since);
         self.progress = LookUpProgress::Failed {
             until: after(now, wait),
-            is_permitted: !matches!(answer, LookUpOutcome::NotPermitted { .. }),
+            is_permitted,
         };
     }
 

@@ -51,7 +51,18 @@ impl CronJobState {
     /// The token of the run that is asked for and not answered.
     pub(crate) fn asked_run(&self) -> Option<&str> {
         let token = self.record.schedule.options().run_now.as_deref()?;
-        (self.current_status().run_done() != Some(token)).then_some(token)
+        (!self.current_status().is_run_done(token)).then_some(token)
+    }
+
+    /// Remembers the token that is asked for again, for as long as it is asked for: such as that of a manifest, which a
+    /// GitOps tool restores after each run of another token.
+    pub(crate) fn remember_asked_run(&mut self) {
+        let status = self.current_status();
+        let asked = self.record.schedule.options().run_now.as_deref();
+        let asked = asked.filter(|asked| status.tokens_done().next() != Some(*asked) && status.is_run_done(asked));
+        if let Some(token) = asked.map(Box::<str>::from) {
+            self.current_status_mut().set_run_done(&token);
+        }
     }
 
     /// Whether slots wait for an answer about the run: at most one create of a CronJob is in flight, and except under
@@ -89,19 +100,17 @@ impl CronJobState {
         is_its_job.then_some(run)
     }
 
-    /// Whether the Job is that of the run that is asked for, or of the last one.
+    /// Whether the Job is that of the run that is asked for, or of one that is remembered as answered.
     pub(crate) fn is_job_of_run(&self, job: &Job) -> bool {
         let asked = self.record.schedule.options().run_now.as_deref();
-        let done = self.current_status().run_done();
-        let mut tokens = asked.into_iter().chain(done);
+        let mut tokens = asked.into_iter().chain(self.current_status().tokens_done());
         tokens.any(|token| job.name == self.record.run_job_name(token))
     }
 
     /// Whether the Job is the only lock against a second run for its token, until the token is stored.
     pub(crate) fn is_lock_of_run(&self, job: &Job) -> bool {
-        let stored = self.record.status.run_done();
         let asked = self.record.schedule.options().run_now.as_deref();
-        let asked = asked.filter(|asked| stored != Some(*asked));
+        let asked = asked.filter(|asked| !self.record.status.is_run_done(asked));
         asked.is_some_and(|token| job.name == self.record.run_job_name(token))
     }
 }

@@ -93,7 +93,7 @@ impl ShardState {
 
     /// Whether the Job is that of a slot or of a run that is asked for, or one of others that counts by the option
     /// `manual-jobs`.
-    fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
+    pub(super) fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
         let cron_job = self.index.cron_job(owner);
         self.is_of_slot(owner, job)
             || cron_job.record.schedule.options().counts_manual_jobs

@@ -65,7 +65,8 @@ impl ShardState {
         let has_other_options = differs_in_options(&cron_job.record, &record);
         let asks_otherwise = cron_job.record.schedule.options() != record.schedule.options();
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
-        cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
+        let is_same_version = record.resource_version == cron_job.record.resource_version;
+        cron_job.is_unexamined &= is_same_version;
         let former = has_other_options.then(|| cron_job.record.schedule.clone());
         let is_status_news = cron_job.take_record(record, now);
         let was_unusable = cron_job.unusable.take().is_some();
@@ -83,10 +84,12 @@ impl ShardState {
             self.arm(owner, None);
         }
         if asks_otherwise {
-            self.index
-                .cron_job_mut(owner)
-                .reported
-                .remove(EventReason::InvalidOption);
+            let reported = &mut self.index.cron_job_mut(owner).reported;
+            reported.remove(EventReason::InvalidOption);
+            reported.remove(EventReason::IgnoredOption);
+        }
+        if !is_same_version && self.index.cron_job(owner).record.has_status_of_other {
+            self.report_ignored_options(owner, "wrote the status", now);
         }
         if is_changed {
             self.withdraw(owner);

@@ -6,15 +6,14 @@ use super::{ShardState, order};
 use crate::{
     schedule::{
         after,
-        options::CatchUp,
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
     shard::{
         ShardPhase,
-        cron_job::{LookUpProgress, OpenSlot, SlotStage},
+        cron_job::{OpenSlot, SlotStage},
         effect::{Effect, EventReason},
         ids::Uid,
-        index::{Job, JobIndex, OwnerIndex},
+        index::{JobIndex, OwnerIndex},
         naming,
         outcome_counts::InstantOutcome,
         record::ConcurrencyPolicy,
@@ -68,10 +67,7 @@ impl ShardState {
             return false;
         }
         // Except under Allow, the decision depends on whether an unknown entry of the active list still runs.
-        let is_looking_up = cron_job
-            .lookups
-            .values()
-            .any(|look_up| look_up.progress != LookUpProgress::Kept);
+        let is_looking_up = cron_job.lookups.values().any(|look_up| look_up.is_awaited(now));
         !(is_looking_up && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
     }
 
@@ -106,21 +102,11 @@ impl ShardState {
             schedule_changed: cron_job.schedule_changed,
             frozen_until,
             resumed: cron_job.resumed.get().max(thawed),
-            last_finished: self.last_finished(owner),
+            busy_since: self.busy_since(owner, now),
             armed: armed_due.or(open.map(|open| open.slot)),
             was_awaited: armed_due.is_some() || is_retry,
         };
         policy::decide(&facts, now)
-    }
-
-    /// The latest end of a Job of the CronJob, if its options depend on it.
-    fn last_finished(&self, owner: OwnerIndex) -> Option<Timestamp> {
-        let record = &self.index.cron_job(owner).record;
-        if record.schedule.options().missed_runs != CatchUp::Skip {
-            return None;
-        }
-        let jobs = self.index.jobs_of(owner).map(|(_, job)| job);
-        jobs.filter_map(Job::completed).max()
     }
 
     /// Begins to create the Job of a slot.

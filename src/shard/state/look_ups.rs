@@ -10,7 +10,7 @@ use super::{
     back_off::{BACK_OFF, requested_wait, wait_after},
 };
 use crate::shard::{
-    cron_job::{LookUp, LookUpProgress, OpenSlot},
+    cron_job::{LOOK_UP_PATIENCE, LookUp, LookUpProgress, OpenSlot},
     effect::{Effect, EventReason, JobLookUp},
     index::OwnerIndex,
     outcome::LookUpOutcome,
@@ -76,6 +76,32 @@ impl ShardState {
             let message = format!("Error looking up job {}: {message}", request.name);
             self.emit_event(owner, EventReason::FailedLookUp, message);
         }
+    }
+
+    /// Why a look-up that is not permitted ends nothing well; `None` while there is hope. `what` is lost if there is no Job.
+    pub(super) fn hopeless_text(
+        &self,
+        owner: OwnerIndex,
+        request: &JobLookUp,
+        answer: &LookUpOutcome,
+        what: &str,
+        now: Timestamp,
+    ) -> Option<String> {
+        let LookUpOutcome::NotPermitted { message } = answer else {
+            return None;
+        };
+        let cron_job = self.index.cron_job(owner);
+        let run = cron_job.run.as_ref().map(|run| &run.open);
+        let mut look_ups = cron_job.open.iter().chain(run).filter_map(OpenSlot::look_up);
+        let look_up = look_ups.find(|look_up| look_up.request == *request)?;
+        look_up.is_hopeless(now).then(|| {
+            format!(
+                "Gave up looking up job {}, which has not been permitted for {} minutes: {what} is lost unless the job \
+                 exists: {message}",
+                request.name,
+                LOOK_UP_PATIENCE.as_mins()
+            )
+        })
     }
 
     /// The look-up that was sent with this request and is not answered.
@@ -158,7 +184,17 @@ impl ShardState {
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.note_failed_look_up(owner, request, answer, now);
+                self.give_up_slot(owner, request, answer, now);
             }
+        }
+    }
+
+    /// Ends the slot if its look-up has not been permitted for too long, so that later slots start. It is not started
+    /// again: it may have its Job.
+    fn give_up_slot(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
+        if let Some(message) = self.hopeless_text(owner, request, answer, "the slot", now) {
+            self.emit_event(owner, EventReason::FailedLookUp, message);
+            self.close_slot(owner, InstantOutcome::LookUpRefused);
         }
     }
 

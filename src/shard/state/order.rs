@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
-    schedule::{Exclusion, after, policy},
+    schedule::{Exclusion, after, busy::busy_since, options::CatchUp, policy},
     shard::{
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
@@ -68,6 +68,21 @@ impl ShardState {
         }
         open.is_paced = true;
         Some(pace.reserve(now)).filter(|reserved| now < *reserved)
+    }
+
+    /// The instant since which Jobs have run that Forbid counts, if the options of the CronJob depend on it.
+    pub(super) fn busy_since(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let record = &self.index.cron_job(owner).record;
+        if record.schedule.options().missed_runs != CatchUp::Skip {
+            return None;
+        }
+        // Nobody knows how long a Job has waited that has not been started yet.
+        let begin = |job: &Job| job.started().or(job.scheduled()).unwrap_or(Timestamp::MIN);
+        let running = self.running(owner).map(|job| (begin(job), None));
+        let ended = self.index.children_of(owner);
+        let ended = ended.filter(|(index, job)| job.completed().is_some() && self.is_ours(owner, *index));
+        let ended = ended.map(|(_, job)| (begin(job), job.completed()));
+        busy_since(running.chain(ended), now)
     }
 
     /// The instant at which the open slot should have started; `None` if its tenant has delayed it. A catch-up counts from

@@ -4,7 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{ShardState, order};
 use crate::shard::{
-    cron_job::is_over,
     index::OwnerIndex,
     outcome_counts::InstantOutcome,
     run_log::{EndedRun, LoggedRuns, LostSlots, RunEnd, shortened},
@@ -25,7 +24,7 @@ impl ShardState {
             cron_job.ended_slot = Some((Seconds::new(Some(open.slot)), outcome));
             // The next of several due slots starts now.
             let has_others = cron_job.record.schedule.options().start_several();
-            cron_job.must_decide |= has_others && is_over(outcome);
+            cron_job.must_decide |= has_others && outcome.is_over();
             self.outcome_counts.close(outcome);
             self.log_lost(owner, open.slot, outcome, next);
         }

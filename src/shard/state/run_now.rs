@@ -14,7 +14,7 @@ use crate::{
     schedule::after,
     shard::{
         ShardPhase,
-        cron_job::{LookUpProgress, OpenRun, SlotStage},
+        cron_job::{OpenRun, SlotStage},
         effect::{Effect, EventReason, JobCreate, JobLookUp},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
@@ -40,7 +40,7 @@ impl ShardState {
         let cron_job = self.index.cron_job(owner);
         // The usual case.
         if cron_job.run.is_none() && cron_job.asked_run().is_none() {
-            return;
+            return self.index.cron_job_mut(owner).remember_asked_run();
         }
         if let Some(token) = self.found_run(owner) {
             self.end_with_known_job(owner, &token);
@@ -97,10 +97,7 @@ impl ShardState {
         }
         let cron_job = self.index.cron_job(owner);
         // As for a slot, it is not known whether an entry of the active list still runs.
-        let is_looking_up = cron_job
-            .lookups
-            .values()
-            .any(|look_up| look_up.progress != LookUpProgress::Kept);
+        let is_looking_up = cron_job.lookups.values().any(|look_up| look_up.is_awaited(now));
         let is_allow = cron_job.record.concurrency_policy == ConcurrencyPolicy::Allow;
         // A closing shard leaves it to the next leader.
         self.phase_of(owner) == ShardPhase::Leading
@@ -281,6 +278,10 @@ impl ShardState {
             LookUpOutcome::Gone => self.retry_run(owner, &message, SignedDuration::ZERO, now),
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.note_failed_look_up(owner, request, answer, now);
+                if let Some(message) = self.hopeless_text(owner, request, answer, "the run", now) {
+                    self.emit_event(owner, EventReason::RunNowRefused, message);
+                    self.end_run(owner, &token, RunNowResult::Failed);
+                }
             }
         }
     }

@@ -76,7 +76,7 @@ impl ShardState {
                 // An event newer than this answer has already delivered the current status.
                 if resource_version >= cron_job.record.resource_version {
                     // Replace may wait until the token of a run is stored.
-                    cron_job.must_decide |= sent.run_done != cron_job.record.status.run_done;
+                    cron_job.must_decide |= sent.runs_done != cron_job.record.status.runs_done;
                     cron_job.note_stored(sent);
                     cron_job.record.resource_version = resource_version;
                 }

@@ -27,6 +27,7 @@ mod refused_creates;
 mod restarts;
 mod run_log;
 mod run_now;
+mod run_tokens;
 mod schedule_changes;
 mod status_writes;
 mod template_memory;

@@ -189,10 +189,11 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-5.4"],
         built_in: "a live GET for each entry without a Job, in every sync",
-        ours: "the watch is authoritative; a GET only for entries that no watch has delivered, once per run; such an entry blocks neither Forbid nor Replace, but both wait for the response",
+        ours: "the watch is authoritative; a GET only for entries that no watch has delivered, once per run; such an entry blocks neither Forbid nor Replace, but both wait for the response, for two minutes if the account may not read the Job",
         tests: &[
             "b_5_4_an_active_entry_without_a_job_is_looked_up_and_removed",
             "b_10_3_forbid_waits_for_the_look_up_of_an_unknown_active_job",
+            "forbid_waits_two_minutes_for_an_active_entry_that_may_not_be_looked_up",
         ],
     },
     Difference {
@@ -310,10 +311,10 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-12.3"],
         built_in: "waits with back-off while the Job of the slot's name may not be read",
-        ours: "Warning `FailedLookUp` once a slot; under Allow the slot ends as `look_up_refused` when the next one is due, under Forbid and Replace it waits",
+        ours: "Warning `FailedLookUp` once a slot; under Allow the slot ends as `look_up_refused` when the next one is due, under Forbid and Replace after two minutes; it is not started again",
         tests: &[
             "a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow",
-            "forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it",
+            "forbid_waits_two_minutes_for_a_look_up_that_is_not_permitted",
         ],
     },
     Difference {

@@ -235,6 +235,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
         resource_version: ResourceVersion(1),
         created,
         is_deleting: false,
+        has_status_of_other: false,
         schedule: CronJobSchedule::new(&cron_job.schedule, cron_job.time_zone, &Zone::utc()),
         starting_deadline_seconds: number.is_multiple_of(3).then_some(60),
         concurrency_policy: match number % 3 {

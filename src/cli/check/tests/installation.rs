@@ -268,3 +268,19 @@ fn jobs_of_other_controllers_are_found() {
          cronwheel check --canary shows whether the built-in controller is silenced now"
     );
 }
+
+#[test]
+fn a_run_of_a_spread_cron_job_is_late_after_its_offset() {
+    let job = created(29_632_920, 300, ours());
+    let owner = json!({"metadata": {"uid": job["metadata"]["ownerReferences"][0]["uid"]}});
+    for (offset, expected) in [
+        (0, "! lateness: "),
+        (299, "✓ lateness: 1 Job of the last hour, the latest 1s after"),
+    ] {
+        let mut runs = Runs::new("kube-system/cronwheel".to_owned(), at("10:10:00"));
+        runs.add_offset(&owner, SignedDuration::from_secs(offset));
+        runs.add(&job);
+        let found = line(&runs.lateness());
+        assert!(found.starts_with(expected), "{found}");
+    }
+}

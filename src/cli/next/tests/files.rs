@@ -252,3 +252,40 @@ fn a_calendar_that_cannot_be_used_or_is_not_given_is_noted() {
         assert_eq!(error, None);
     }
 }
+
+#[test]
+fn a_calendar_that_excludes_every_run_is_named() {
+    let all = CALENDAR.replace("2026-03-28..2026-03-29 Audit", "2026-03-28..2031-12-31 Audit");
+    let (_, error) = run_on(&all, &["-n", "1"]);
+    assert_eq!(
+        error.as_deref(),
+        Some(
+            "never: the ConfigMap holidays of the annotation cronwheel.dev/not-on excludes every run within five years; \
+             correct its dates"
+        )
+    );
+    // The schedule itself matches nothing.
+    let never = all.replace("30 2 * * *", "0 0 30 2 *");
+    let (_, error) = run_on(&never, &["-n", "1"]);
+    assert!(
+        error
+            .as_deref()
+            .is_some_and(|error| error.ends_with("correct its day of month or its month")),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_option_schedule_that_has_ended_is_named() {
+    let ended = CALENDAR.replace(
+        "cronwheel.dev/not-on: holidays",
+        "cronwheel.dev/schedule: 0 0 3 1 1 * 2026",
+    );
+    let (_, error) = run_on(&ended, &["-n", "1"]);
+    assert_eq!(
+        error.as_deref(),
+        Some(
+            "never: the schedules of the annotation cronwheel.dev/schedule match no instant within five years; correct them"
+        )
+    );
+}

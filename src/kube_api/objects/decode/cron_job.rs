@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
-    schedule::options::{Options, RUN_DONE_ANNOTATION, TOKEN_MAX_BYTES},
+    schedule::options::{Options, RUN_DONE_ANNOTATION, may_be_done},
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
-        CronJobStatus, Owner, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
+        CronJobStatus, Owner, ResourceVersion, RunTokens, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
     },
 };
 
@@ -81,9 +81,7 @@ impl Decoder {
     fn record(&self, identity: Identity, raw: RawCronJob<'_>) -> Result<CronJobRecord, FieldError> {
         let (identity, resource_version) = identity;
         let RawCronJob { metadata, spec, status } = raw;
-        if let Some(writer) = status_writer(&metadata.managed_fields.unwrap_or_default()) {
-            self.other_controllers.note_status_write(&identity, &writer);
-        }
+        let has_status_of_other = self.note_status_writer(&identity, &metadata.managed_fields.unwrap_or_default());
         let created = metadata.creation_timestamp;
         let spec = spec.ok_or_else(|| FieldError::missing("spec"))?;
         let template = spec
@@ -100,16 +98,13 @@ impl Decoder {
             None => schedule,
         };
         let template = job_template(template, &identity, schedule.options().passes_scheduled_time)?;
-        let run_done = metadata
+        let runs_done = metadata
             .options
             .as_ref()
             .and_then(|annotations| annotations.get(RUN_DONE_ANNOTATION))
-            // A longer value answers no token, and would take memory that nothing bounds.
-            .filter(|token| token.len() <= TOKEN_MAX_BYTES);
+            .filter(|done| may_be_done(done));
         let mut status = status.map_or_else(CronJobStatus::default, self::status);
-        if let Some(token) = run_done {
-            status.set_run_done(token);
-        }
+        status.runs_done = runs_done.map(|done| Box::new(RunTokens(done.as_str().into())));
         Ok(CronJobRecord {
             resource_version,
             schedule,
@@ -121,6 +116,7 @@ impl Decoder {
             failed_jobs_history_limit: limit(spec.failed_jobs_history_limit),
             created: created.ok_or_else(|| FieldError::missing("metadata.creationTimestamp"))?,
             is_deleting: metadata.deletion_timestamp.is_some(),
+            has_status_of_other,
             template: Arc::new(template),
             retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
@@ -130,6 +126,14 @@ impl Decoder {
                 .and_then(|label| owner(metadata.labels, label)),
             status,
             identity,
+        })
+    }
+
+    /// Takes note of a status write by another field manager. Returns whether it is evidence, and the last write.
+    fn note_status_writer(&self, identity: &CronJobIdentity, entries: &[ManagedFields<'_>]) -> bool {
+        status_writer(entries).is_some_and(|writer| {
+            let is_evidence = self.other_controllers.note_status_write(identity, &writer);
+            is_evidence && entries.iter().all(|entry| entry.time <= Some(writer.at))
         })
     }
 }
@@ -353,7 +357,7 @@ fn status(raw: RawStatus<'_>) -> CronJobStatus {
         last_schedule_time: raw.last_schedule_time,
         last_successful_time: raw.last_successful_time,
         unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),
-        run_done: None,
+        runs_done: None,
     }
 }
 

@@ -338,14 +338,14 @@ fn o_10_the_token_of_a_run_and_that_of_the_answered_one_are_read_from_annotation
     let annotations = r#","annotations":{"cronwheel.dev/run-now":"t2","cronwheel.dev/run-now-done":"t1"}"#;
     let record = cron_job(&cron_job_text(annotations, TEMPLATE, "")).unwrap();
     assert_eq!(record.schedule.options().run_now.as_deref(), Some("t2"));
-    assert_eq!(record.status.run_done(), Some("t1"));
-    // Longer than any token: it answers none, and is not held in memory.
+    assert_eq!(record.status.runs_done(), Some("t1"));
+    // Longer than the tokens that are remembered: it answers none, and is not held in memory.
     let long = format!(
         r#","annotations":{{"cronwheel.dev/run-now-done":"{}"}}"#,
-        "x".repeat(64)
+        "x".repeat(641)
     );
     let record = cron_job(&cron_job_text(&long, TEMPLATE, "")).unwrap();
-    assert_eq!(record.status.run_done(), None);
+    assert_eq!(record.status.runs_done(), None);
 }
 
 #[test]
@@ -509,11 +509,16 @@ fn the_last_status_write_of_another_field_manager_is_noted() {
     let spec = format!(r#""schedule":"* * * * *",{TEMPLATE}"#);
     let note = |fields: &str| {
         let text = cron_job_text(&format!(r#","managedFields":{fields}"#), &spec, "");
-        decoder.cron_job(&text).unwrap();
-        others.active(time("2026-03-01T10:03:00Z"))
+        let record = decoder.cron_job(&text).unwrap();
+        (others.active(time("2026-03-01T10:03:00Z")), record.has_status_of_other)
     };
-    assert!(note("[]").is_empty() && note("null").is_empty());
-    let active = note(&format!("[{}]", fields.join(",")));
+    for (nothing, is_of_other) in [note("[]"), note("null")] {
+        assert!(nothing.is_empty() && !is_of_other);
+    }
+    // Others have written the object since.
+    let (active, is_of_other) = note(&format!("[{}]", fields.join(",")));
+    assert!(!is_of_other);
+    assert!(note(&format!("[{},{}]", fields[0], fields[1])).1);
     assert_eq!(active.len(), 1);
     let text = active[0].to_string();
     assert!(

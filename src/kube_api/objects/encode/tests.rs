@@ -297,7 +297,7 @@ fn b_13_4_a_status_body_has_status_and_retained_metadata() {
                 last_schedule_time: Some(time("2026-04-12T09:20:00.9Z")),
                 last_successful_time: Some(time("2026-04-12T09:19:07Z")),
                 unknown_members: Some(r#","next":1"#.into()),
-                run_done: None,
+                runs_done: None,
             }
         ),
         concat!(

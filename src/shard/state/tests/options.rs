@@ -1,9 +1,9 @@
 //! The options of a CronJob in a shard.
 
-use super::world::{World, at, complete, cron_job, entry, job, schedule_with};
+use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, LookUpOutcome,
-    ResourceVersion, Uid,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobCreator, JobRecord,
+    LookUpOutcome, ResourceVersion, Uid,
 };
 
 /// The hash of the middle of a window.
@@ -315,4 +315,140 @@ fn a_listed_job_of_a_spread_slot_is_one_of_its_cron_job() {
     world.expect(&[
         "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
     ]);
+}
+
+/// The Warnings about ignored options since the last call.
+fn ignored(world: &mut World) -> Vec<String> {
+    let effects = world.effects().into_iter();
+    effects.filter(|line| line.contains("IgnoredOption")).collect()
+}
+
+#[test]
+fn a_job_of_another_controller_is_reported_once_with_the_options_that_it_ignores() {
+    let options = [
+        ("spread", "10m"),
+        ("missed-runs", "all"),
+        ("pass-scheduled-time", "true"),
+    ];
+    let mut world = World::new("06:30:00", vec![hourly(&options)], vec![]);
+    world.advance_to("07:00:01");
+    world.apply_job(job("hello", "07:00:00"));
+    let expected = "Warning IgnoredOption: another controller created job hello-29632740 and ignores \
+                    cronwheel.dev/spread, cronwheel.dev/missed-runs: only one may run this CronJob, and cronwheel check \
+                    says how to mend that";
+    assert_eq!(ignored(&mut world), [expected]);
+    world.advance_to("08:00:01");
+    world.apply_job(job("hello", "08:00:00"));
+    assert_eq!(ignored(&mut world), [""; 0]);
+    // Other options are reported again.
+    world.apply(CronJobRecord {
+        resource_version: ResourceVersion(200),
+        ..hourly(&[("on-resume", "skip")])
+    });
+    world.advance_to("09:00:00.5");
+    world.apply_job(job("hello", "09:00:00"));
+    assert_eq!(ignored(&mut world).len(), 1);
+}
+
+#[test]
+fn ignored_options_are_not_reported_without_evidence() {
+    let ours = JobRecord {
+        creator: JobCreator::Cronwheel,
+        ..job("hello", "07:00:00")
+    };
+    let by_hand = JobRecord {
+        name: "hello-by-hand".into(),
+        ..job("hello", "07:00:00")
+    };
+    for (options, job) in [
+        (&[("spread", "10m")][..], ours),
+        (&[("spread", "10m")], by_hand),
+        (&[("spread", "10m")], job("hello", "09:00:00")),
+        (
+            &[("missed-runs", "latest"), ("on-resume", "latest")],
+            job("hello", "07:00:00"),
+        ),
+        (
+            &[("pass-scheduled-time", "true"), ("run-now", "a")],
+            job("hello", "07:00:00"),
+        ),
+        (&[], job("hello", "07:00:00")),
+    ] {
+        let mut world = World::new("06:30:00", vec![hourly(options)], vec![]);
+        world.advance_to("07:00:01");
+        world.apply_job(job.clone());
+        assert_eq!(ignored(&mut world), [""; 0], "{options:?} {}", job.name);
+        // On standby, and in a list.
+        for world in [
+            &mut World::on_standby("06:30:00", vec![hourly(options)], vec![job.clone()]),
+            &mut World::new("07:00:01", vec![hourly(options)], vec![job.clone()]),
+        ] {
+            assert_eq!(ignored(world), [""; 0], "{options:?} {}", job.name);
+        }
+    }
+}
+
+#[test]
+fn a_status_of_another_controller_is_reported_with_the_options_that_it_ignores() {
+    let record = |version, has_status_of_other| CronJobRecord {
+        resource_version: ResourceVersion(version),
+        has_status_of_other,
+        ..hourly(&[("clock-change", "once")])
+    };
+    let mut world = World::new("06:30:00", vec![record(10, true)], vec![]);
+    // Of a list.
+    assert_eq!(ignored(&mut world), [""; 0]);
+    world.apply(record(11, false));
+    assert_eq!(ignored(&mut world), [""; 0]);
+    world.apply(record(12, true));
+    let expected = "Warning IgnoredOption: another controller wrote the status and ignores cronwheel.dev/clock-change: \
+                    only one may run this CronJob, and cronwheel check says how to mend that";
+    assert_eq!(ignored(&mut world), [expected]);
+}
+
+#[test]
+fn a_job_from_the_time_before_a_namespace_was_managed_is_no_evidence() {
+    let mut world = World::selecting("06:30:00", vec![hourly(&[("spread", "10m")])], vec![]);
+    world.advance_to("06:59:55");
+    world.select();
+    world.effects();
+    world.advance_to("07:00:01");
+    world.apply_job(job("hello", "07:00:00"));
+    assert_eq!(ignored(&mut world), [""; 0]);
+    world.advance_to("08:00:01");
+    world.apply_job(job("hello", "08:00:00"));
+    assert_eq!(ignored(&mut world).len(), 1);
+}
+
+#[test]
+fn a_missed_slot_stays_missed_for_a_leader_that_begins_during_a_later_run() {
+    for (started, is_missed) in [("10:00:59", false), ("10:01:00", true), ("10:40:00", true)] {
+        let run = JobRecord {
+            started: Some(at(started)),
+            ..manual_job("hello", "by-hand")
+        };
+        let record = CronJobRecord {
+            concurrency_policy: ConcurrencyPolicy::Forbid,
+            status: CronJobStatus {
+                active: vec![entry(&run)],
+                ..hourly(&[]).status
+            },
+            ..hourly(&[("missed-runs", "skip"), ("manual-jobs", "count")])
+        };
+        let mut world = World::new("10:45:00", vec![record], vec![run.clone()]);
+        world.advance_to("10:50:00");
+        world.effects();
+        let ended = JobRecord {
+            resource_version: ResourceVersion(30),
+            ..run
+        };
+        world.apply_job(complete(ended, "10:50:00"));
+        world.effects();
+        assert_eq!(world.creates.is_empty(), is_missed, "{started}");
+        assert_eq!(
+            count(&world, InstantOutcome::Missed),
+            if is_missed { 4 } else { 0 },
+            "{started}"
+        );
+    }
 }

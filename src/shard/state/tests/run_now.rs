@@ -20,7 +20,7 @@ fn hourly(version: u64, options: &[(&str, &str)]) -> CronJobRecord {
 }
 
 /// A CronJob that is asked for a run.
-fn asked(version: u64, token: &str) -> CronJobRecord {
+pub(super) fn asked(version: u64, token: &str) -> CronJobRecord {
     hourly(version, &[("run-now", token)])
 }
 
@@ -32,7 +32,7 @@ fn answered(version: u64, token: &str, done: &str) -> CronJobRecord {
     record
 }
 
-fn run_name(token: &str) -> String {
+pub(super) fn run_name(token: &str) -> String {
     naming::run_job_name("hello", &uid("hello"), token).into()
 }
 
@@ -41,7 +41,7 @@ fn run_job(token: &str) -> JobRecord {
     manual_job("hello", &run_name(token))
 }
 
-fn create_line(token: &str, at: &str) -> String {
+pub(super) fn create_line(token: &str, at: &str) -> String {
     format!("create {} for 2026-05-05T{at}Z", run_name(token))
 }
 
@@ -53,8 +53,8 @@ fn created_lines(token: &str) -> [String; 2] {
     ]
 }
 
-fn done(world: &World) -> Option<&str> {
-    world.pending_write("hello")?.status.run_done()
+pub(super) fn done(world: &World) -> Option<&str> {
+    world.pending_write("hello")?.status.tokens_done().next()
 }
 
 fn count(world: &World, result: RunNowResult) -> u64 {
@@ -400,7 +400,7 @@ fn o_10_a_seal_waits_for_the_run_and_a_closing_shard_starts_none() {
 }
 
 /// [`hourly`] under Forbid.
-fn forbid(version: u64, options: &[(&str, &str)]) -> CronJobRecord {
+pub(super) fn forbid(version: u64, options: &[(&str, &str)]) -> CronJobRecord {
     CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
         ..hourly(version, options)

@@ -37,6 +37,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
         resource_version: ResourceVersion(10),
         created: at("2026-01-01T00:00:00Z"),
         is_deleting: false,
+        has_status_of_other: false,
         schedule: schedule("* * * * *", None),
         starting_deadline_seconds: None,
         concurrency_policy: ConcurrencyPolicy::Allow,
@@ -382,6 +383,11 @@ impl World {
     pub(super) fn answer_look_up(&mut self, answer: LookUpOutcome) {
         let look_up = self.look_ups.remove(0);
         self.answer(OrderAnswer::LookUp { look_up, answer });
+    }
+
+    /// The look-ups that are not answered.
+    pub(super) fn look_ups_sent(&self) -> usize {
+        self.look_ups.len()
     }
 
     /// Answers the pending status write of a CronJob.

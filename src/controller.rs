@@ -25,6 +25,7 @@ mod lane;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
+pub mod policy_task;
 mod recorded_client;
 mod recorded_send;
 mod run_log;
@@ -265,6 +266,7 @@ impl Session {
         ];
         tasks.extend(sharing_tasks);
         tasks.extend(self.spawn_credentials());
+        tasks.extend(self.spawn_policies());
         tasks.extend(self.spawn_namespace_watch(&inputs_in, &events));
         tasks.extend(self.spawn_calendar_watches(&inputs_in, &events));
         tasks.extend(self.spawn_watches(&inputs_in, &events));

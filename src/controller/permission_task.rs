@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     Session,
     clock::Clock,
-    permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, Permission, Place},
+    permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, POLICY_PERMISSIONS, Permission, Place},
     recorded_send::send_recorded,
     shutdown::Phase,
     tasks::Task,
@@ -41,6 +41,8 @@ pub struct PermissionTask {
     pub selects_namespaces: bool,
     /// Whether ConfigMaps are read.
     pub reads_calendars: bool,
+    /// The admission policies that are read.
+    pub policies: Vec<Box<str>>,
     /// The clock.
     pub clock: Clock,
     /// Metrics of requests and answers, with the log of refusals.
@@ -59,6 +61,7 @@ impl Session {
             lease_scope: Scope::Namespace(lease_namespace.into()),
             selects_namespaces: self.settings.namespace_selector.is_some(),
             reads_calendars: self.settings.reads_calendars,
+            policies: self.settings.built_in_policies.clone(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),
@@ -108,11 +111,10 @@ impl PermissionTask {
 
     /// Returns the permissions that this replica needs.
     fn needed(&self) -> impl Iterator<Item = Permission> + use<> {
-        let of_calendars = CALENDAR_PERMISSIONS.into_iter();
-        let reads_calendars = self.reads_calendars;
-        PERMISSIONS
-            .into_iter()
-            .chain(of_calendars.filter(move |_| reads_calendars))
+        let (reads_calendars, reads_policies) = (self.reads_calendars, !self.policies.is_empty());
+        let of_calendars = CALENDAR_PERMISSIONS.into_iter().filter(move |_| reads_calendars);
+        let of_policies = POLICY_PERMISSIONS.into_iter().filter(move |_| reads_policies);
+        PERMISSIONS.into_iter().chain(of_calendars).chain(of_policies)
     }
 
     /// Returns the permissions that are known to be missing.
@@ -134,7 +136,7 @@ impl PermissionTask {
         match permission.place {
             Place::Watched => &self.scopes,
             Place::LeaseNamespace => std::slice::from_ref(&self.lease_scope),
-            Place::Cluster if self.selects_namespaces => CLUSTER,
+            Place::Cluster if self.selects_namespaces || POLICY_PERMISSIONS.contains(permission) => CLUSTER,
             Place::Cluster => &[],
         }
     }
@@ -148,6 +150,12 @@ impl PermissionTask {
                 Scope::Cluster => None,
                 Scope::Namespace(name) => Some(name),
             },
+            // A Role may grant these for the objects of this installation only.
+            name: self
+                .policies
+                .first()
+                .map(|name| &**name)
+                .filter(|_| POLICY_PERMISSIONS.contains(permission)),
         };
         let review = self.api.review_access(&access);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;

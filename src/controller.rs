@@ -21,6 +21,7 @@ mod lane;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
+pub mod policy_task;
 mod recorded_client;
 mod recorded_send;
 mod run_log;

@@ -6,6 +6,7 @@
 //! Most objects are not decoded into typed structs. Fields that cronwheel does not know are passed on unchanged.
 
 pub mod access_review;
+pub mod admission;
 pub mod client;
 pub mod events;
 mod exchange;

@@ -22,7 +22,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::values::{
     parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_freeze_until, parse_installation,
-    parse_label_key, parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
+    parse_label_key, parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_policy_name,
+    parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -149,7 +150,10 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Check an installation, a cluster before the switch and its CronJobs, or that the built-in controller is stopped
     ///
-    /// Prints one line for each check: ✓ is fine, ! is to be read, ✗ has failed. Exit code 1 means that a check failed
+    /// Prints one line for each check: ✓ is fine, ! is to be read, ✗ has failed. Exit code 1 means that a check failed.
+    /// For a running installation, the account needs list on leases, namespaces, jobs, validatingadmissionpolicies and
+    /// validatingadmissionpolicybindings; with --canary, create and delete on namespaces, create and list on cronjobs, and
+    /// list on jobs, events and leases. A check names the right that its account lacks
     Check(CheckArgs),
     /// List replicas, shards and their leaders, and other controllers of the same CronJobs
     Shards(ShardsArgs),
@@ -268,6 +272,11 @@ pub struct RunArgs {
     /// cronwheel.dev/calendar=true. The account needs list and watch on configmaps
     #[arg(long)]
     pub calendars: bool,
+
+    /// Name of an admission policy that keeps the built-in controller out, and of its binding; can be repeated. A replica
+    /// reports one that is missing. The account needs get on both objects
+    #[arg(long = "built-in-policy", value_name = "NAME", value_parser = parse_policy_name)]
+    pub built_in_policies: Vec<Box<str>>,
 
     /// Which Events about CronJobs are written
     #[arg(long, value_enum, default_value_t)]

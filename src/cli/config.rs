@@ -60,6 +60,7 @@ impl RunConfig {
                 missed_runs_per_second: args.missed_runs_per_second,
                 freeze: freeze(args),
                 reads_calendars: args.calendars,
+                built_in_policies: args.built_in_policies.clone(),
                 events: EventBudget {
                     filter: args.events,
                     per_second_max: args.max_events_per_second,
@@ -96,6 +97,7 @@ impl RunConfig {
             clock_offset = %format_args!("{:#}", args.clock_offset),
             sharing = sharing_text(&settings.membership),
             calendars = settings.reads_calendars,
+            built_in_policies = settings.built_in_policies.join(","),
             "cronwheel starts"
         );
         if let Some(Freeze { until, reason }) = &settings.freeze {

@@ -259,6 +259,7 @@ fn settings() -> RunSettings {
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
         freeze: None,
         reads_calendars: false,
+        built_in_policies: Vec::new(),
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         trouble_label: None,

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     clock::Clock,
-    permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, Permission, Place},
+    permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, POLICY_PERMISSIONS, Permission, Place},
     recorded_send::send_recorded,
 };
 use crate::{
@@ -36,6 +36,8 @@ pub struct PermissionTask {
     pub selects_namespaces: bool,
     /// Whether ConfigMaps are read.
     pub reads_calendars: bool,
+    /// The admission policies that are read.
+    pub policies: Vec<Box<str>>,
     /// The clock.
     pub clock: Clock,
     /// Metrics of requests and answers, with the log of refusals.
@@ -85,11 +87,10 @@ impl PermissionTask {
 
     /// Returns the permissions that this replica needs.
     fn needed(&self) -> impl Iterator<Item = Permission> + use<> {
-        let of_calendars = CALENDAR_PERMISSIONS.into_iter();
-        let reads_calendars = self.reads_calendars;
-        PERMISSIONS
-            .into_iter()
-            .chain(of_calendars.filter(move |_| reads_calendars))
+        let (reads_calendars, reads_policies) = (self.reads_calendars, !self.policies.is_empty());
+        let of_calendars = CALENDAR_PERMISSIONS.into_iter().filter(move |_| reads_calendars);
+        let of_policies = POLICY_PERMISSIONS.into_iter().filter(move |_| reads_policies);
+        PERMISSIONS.into_iter().chain(of_calendars).chain(of_policies)
     }
 
     /// Returns the permissions that are known to be missing.
@@ -111,7 +112,7 @@ impl PermissionTask {
         match permission.place {
             Place::Watched => &self.scopes,
             Place::LeaseNamespace => std::slice::from_ref(&self.lease_scope),
-            Place::Cluster if self.selects_namespaces => CLUSTER,
+            Place::Cluster if self.selects_namespaces || POLICY_PERMISSIONS.contains(permission) => CLUSTER,
             Place::Cluster => &[],
         }
     }
@@ -125,6 +126,12 @@ impl PermissionTask {
                 Scope::Cluster => None,
                 Scope::Namespace(name) => Some(name),
             },
+            // A Role may grant these for the objects of this installation only.
+            name: self
+                .policies
+                .first()
+                .map(|name| &**name)
+                .filter(|_| POLICY_PERMISSIONS.contains(permission)),
         };
         let review = self.api.review_access(&access);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;

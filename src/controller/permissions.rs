@@ -82,6 +82,19 @@ const fn calendars(verb: &'static str) -> Permission {
     }
 }
 
+/// A permission for one verb on a resource of admission.
+const fn admission(verb: &'static str, resource: &'static str) -> Permission {
+    Permission {
+        group: "admissionregistration.k8s.io",
+        place: Place::Cluster,
+        ..watched(
+            verb,
+            resource,
+            "nothing tells that the admission policy against the built-in controller is gone",
+        )
+    }
+}
+
 /// Marks a permission without which no Job starts.
 const fn required(permission: Permission) -> Permission {
     Permission {
@@ -121,6 +134,13 @@ pub const PERMISSIONS: [Permission; 20] = [
 /// The permissions of replicas that read calendars, which the chart grants by `calendars.enabled`.
 pub const CALENDAR_PERMISSIONS: [Permission; 2] = [calendars("list"), calendars("watch")];
 
+/// The permissions of replicas that watch over admission policies, which the chart grants by `builtInController.silence`.
+/// They are for the objects that `--built-in-policy` names.
+pub const POLICY_PERMISSIONS: [Permission; 2] = [
+    admission("get", "validatingadmissionpolicies"),
+    admission("get", "validatingadmissionpolicybindings"),
+];
+
 impl Place {
     /// Returns the remedy for a missing permission of this place: the Role that grants it.
     fn remedy(self) -> &'static str {
@@ -148,7 +168,10 @@ impl Permission {
 
 /// Returns the remedy for a refused request on a resource.
 fn remedy(resource: &str) -> &'static str {
-    let mut permissions = PERMISSIONS.iter().chain(&CALENDAR_PERMISSIONS);
+    let mut permissions = PERMISSIONS
+        .iter()
+        .chain(&CALENDAR_PERMISSIONS)
+        .chain(&POLICY_PERMISSIONS);
     let permission = permissions.find(|it| it.resource == resource);
     permission.map_or("check the credentials", Permission::remedy)
 }

@@ -36,6 +36,7 @@ use super::{
     election::{ElectionChannels, ElectionTask, abandon_membership},
     event_task::{EventChannels, EventQueue, EventTask},
     permission_task::PermissionTask,
+    policy_task::PolicyTask,
     recorded_client::recorded_client,
     settings::RunSettings,
     shard_task::{LifecycleChannels, ShardChannels, ShardTask},
@@ -170,6 +171,7 @@ impl Session {
             self.start_shard(shard),
         ]);
         tasks.extend(self.start_credentials());
+        tasks.extend(self.start_policies());
         self.start_watches(inputs_in, events, &mut tasks);
         tasks
     }
@@ -263,6 +265,7 @@ impl Session {
             lease_scope: Scope::Namespace(self.settings.membership.namespace.clone().into()),
             selects_namespaces: self.settings.namespace_selector.is_some(),
             reads_calendars: self.settings.reads_calendars,
+            policies: self.settings.built_in_policies.clone(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),
@@ -304,6 +307,23 @@ impl Session {
             .shards(self.namespaces.clone(), self.clock.skew_max(), now);
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
+    }
+
+    /// Returns `None` if no policy is named.
+    fn start_policies(&self) -> Option<Task> {
+        let policies = self.settings.built_in_policies.clone();
+        if policies.is_empty() {
+            return None;
+        }
+        let task = PolicyTask {
+            // The connection of Events, to leave those of Jobs and Leases free.
+            api: self.connections.events.clone(),
+            policies,
+            clock: self.clock.clone(),
+            api_metrics: self.metrics.events.api.clone(),
+            other_controllers: self.metrics.other_controllers.clone(),
+        };
+        Some(self.start_until("policies", Phase::StopIntake, task.run()))
     }
 
     /// Returns `None` if the configuration names no files to read again.

@@ -36,6 +36,8 @@ pub struct RunSettings {
     pub freeze: Option<Freeze>,
     /// Whether ConfigMaps are read, for the option `not-on`.
     pub reads_calendars: bool,
+    /// The names of the admission policies that keep the built-in controller out, and of their bindings.
+    pub built_in_policies: Vec<Box<str>>,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
     /// The label of CronJobs in trouble that their metric repeats as `owner`.

@@ -24,6 +24,8 @@ pub struct AccessRequest<'a> {
     pub resource: &'a str,
     /// The namespace; `None` for all.
     pub namespace: Option<&'a str>,
+    /// The name of the object; `None` for all.
+    pub name: Option<&'a str>,
 }
 
 /// Whether the account may make such requests, or the message of the server or of the transport if the API server did
@@ -49,6 +51,7 @@ pub(super) fn body(access: &AccessRequest<'_>) -> Vec<u8> {
         group,
         resource,
         namespace,
+        name,
     } = *access;
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     to_bytes(&json!({
@@ -60,6 +63,7 @@ pub(super) fn body(access: &AccessRequest<'_>) -> Vec<u8> {
             "resource": resource,
             "subresource": subresource,
             "namespace": namespace.unwrap_or_default(),
+            "name": name.unwrap_or_default(),
         }},
     }))
 }
@@ -130,10 +134,11 @@ mod tests {
             group: "batch",
             resource: "cronjobs/status",
             namespace: Some("shop"),
+            name: None,
         };
         let review: Value = serde_json::from_slice(&body(&access)).unwrap();
         let expected = json!({"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status",
-            "namespace": "shop"});
+            "namespace": "shop", "name": ""});
         assert_eq!(review["spec"]["resourceAttributes"], expected);
     }
 }

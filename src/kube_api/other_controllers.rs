@@ -3,7 +3,7 @@
 //!
 //! The evidence is the field manager of the last status write of a CronJob, and Jobs of a slot that this installation of
 //! cronwheel did not create. Field managers of a stopped controller stay in the metadata, so evidence counts only from the start of this
-//! process, and for [`DECAY`].
+//! process, and for [`DECAY`]. A missing admission policy is evidence too, until it is there again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +35,10 @@ const REMEDY: &str = "only one may run these CronJobs: cronwheel check shows whe
 /// The remedy for two installations.
 const REMEDY_INSTALLATION: &str = "give each installation other namespaces, by --namespace or --namespace-selector";
 
+/// The remedy for a missing policy.
+const REMEDY_POLICY: &str = "helm upgrade installs it again, or the commands of docs/operate/runbooks.md give the \
+                             namespaces to the built-in controller";
+
 /// The kind of evidence, in the order of [`Evidence::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
@@ -44,11 +48,18 @@ pub enum Evidence {
     Job,
     /// Another installation of cronwheel created a Job of a slot.
     Installation,
+    /// An admission policy that keeps the built-in controller out is missing.
+    Policy,
 }
 
 impl Evidence {
     /// All kinds.
-    pub const ALL: [Evidence; 3] = [Evidence::StatusWrite, Evidence::Job, Evidence::Installation];
+    pub const ALL: [Evidence; 4] = [
+        Evidence::StatusWrite,
+        Evidence::Job,
+        Evidence::Installation,
+        Evidence::Policy,
+    ];
 
     /// The kind as a label value.
     pub fn as_str(self) -> &'static str {
@@ -56,6 +67,7 @@ impl Evidence {
             Evidence::StatusWrite => "status_write",
             Evidence::Job => "job",
             Evidence::Installation => "installation",
+            Evidence::Policy => "policy",
         }
     }
 }
@@ -100,6 +112,7 @@ impl std::fmt::Display for Sighting {
         let (controller, remedy) = match self.evidence {
             Evidence::StatusWrite | Evidence::Job => ("another controller", REMEDY),
             Evidence::Installation => ("another installation", REMEDY_INSTALLATION),
+            Evidence::Policy => ("the built-in controller", REMEDY_POLICY),
         };
         write!(f, "{controller} {}; {remedy}", self.action)
     }
@@ -175,6 +188,30 @@ impl OtherControllers {
         }
     }
 
+    /// Takes note of the admission policies that keep the built-in controller out and refuse nothing, because they or their
+    /// bindings are missing or do not deny. Soon after this process has begun they may not be installed yet.
+    pub fn note_policies(&self, missing: &[&str], now: Timestamp) {
+        let mut state = self.lock();
+        if state.since.is_none_or(|since| now < since) {
+            return;
+        }
+        let sighting = (!missing.is_empty()).then(|| Sighting {
+            evidence: Evidence::Policy,
+            at: now,
+            action: format!(
+                "is not kept out, since these admission policies or their bindings are missing or do not deny: {}",
+                missing.join(", ")
+            ),
+        });
+        let newest = &mut state.newest[Evidence::Policy as usize];
+        match (&newest, &sighting) {
+            (None, Some(sighting)) => tracing::error!("{sighting}"),
+            (Some(_), None) => tracing::info!("the admission policies against the built-in controller are there again"),
+            _ => {}
+        }
+        *newest = sighting;
+    }
+
     /// Returns the evidence that counts at this instant.
     pub fn active(&self, now: Timestamp) -> Vec<Sighting> {
         let mut state = self.lock();
@@ -221,173 +258,4 @@ fn slot_of(job: &JobRecord, now: Timestamp) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shard::{NamespaceUpdate, ResourceVersion, Uid};
-
-    fn at(text: &str) -> Timestamp {
-        format!("2026-03-01T{text}Z").parse().unwrap()
-    }
-
-    fn cron_job() -> CronJobIdentity {
-        CronJobIdentity {
-            namespace: "shop".into(),
-            name: "report".into(),
-            uid: Uid::new("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"),
-        }
-    }
-
-    fn note(others: &OtherControllers, manager: &str, time: &str) {
-        if let Some(writer) = StatusWriter::other(manager, at(time)) {
-            others.note_status_write(&cron_job(), &writer);
-        }
-    }
-
-    fn texts(others: &OtherControllers, now: &str) -> Vec<String> {
-        let active = others.active(at(now));
-        active.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_status_write_of_another_controller_counts_for_ten_minutes() {
-        let others = OtherControllers::default();
-        note(&others, "kube-controller-manager", "10:00:00");
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        note(&others, "kube-controller-manager", "09:59:59");
-        note(&others, "kube-controller-manager", "10:00:09");
-        note(&others, "cronwheel", "10:01:00");
-        note(&others, "kubectl-edit", "10:01:00");
-        assert!(texts(&others, "10:01:00").is_empty());
-        note(&others, "kube-controller-manager", "10:01:00");
-        note(&others, "k3s", "10:00:30");
-        let expected = "another controller wrote the status of CronJob shop/report: field manager \
-                        kube-controller-manager, at 2026-03-01T10:01:00Z; only one may run these CronJobs: cronwheel \
-                        check shows whether the admission policy refuses its writes; without the policy, append \
-                        ,-cronjob-controller to --controllers of kube-controller-manager (* if it is not set)";
-        assert_eq!(texts(&others, "10:10:59"), [expected]);
-        assert!(texts(&others, "10:11:00").is_empty());
-    }
-
-    #[test]
-    fn a_status_write_in_the_future_is_ignored() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        note(&others, "forger", "23:00:00");
-        assert!(texts(&others, "10:00:00").is_empty());
-        note(&others, "k3s", "10:00:10");
-        assert_eq!(texts(&others, "10:00:10").len(), 1);
-    }
-
-    #[test]
-    fn a_status_write_at_the_maximum_timestamp_is_ignored() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        for time in [Timestamp::MAX - SignedDuration::from_mins(1), Timestamp::MAX] {
-            others.note_status_write(&cron_job(), &StatusWriter::other("forger", time).unwrap());
-            assert!(others.active(at("10:00:00")).is_empty());
-        }
-    }
-
-    /// A Job without the annotation that cronwheel creates Jobs with.
-    fn foreign_job(name: &str, scheduled: Option<Timestamp>) -> JobRecord {
-        JobRecord {
-            uid: Uid::new("1"),
-            namespace: "shop".into(),
-            name: name.into(),
-            resource_version: ResourceVersion(1),
-            controller: Some(cron_job().uid),
-            scheduled,
-            finish: None,
-            started: None,
-            completed: None,
-            creator: JobCreator::Unknown,
-        }
-    }
-
-    /// The same, with the name of its slot.
-    fn job_of_slot(slot: Timestamp) -> JobRecord {
-        foreign_job(&format!("report-{}", slot.as_second() / 60), Some(slot))
-    }
-
-    #[test]
-    fn a_job_of_a_slot_is_evidence_unless_cronwheel_created_it() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        let note = |job: &JobRecord| others.note_job(job, at("10:01:00"));
-        let slot = at("10:01:00");
-        note(&foreign_job("report-manual", None));
-        note(&foreign_job("report-7", Some(slot)));
-        note(&JobRecord {
-            creator: JobCreator::Cronwheel,
-            ..job_of_slot(slot)
-        });
-        // The Job existed before this process started.
-        note(&job_of_slot(at("09:59:00")));
-        assert!(texts(&others, "10:01:00").is_empty());
-        note(&job_of_slot(slot));
-        let name = job_of_slot(slot).name;
-        assert_eq!(
-            texts(&others, "10:01:00"),
-            [format!("another controller created Job shop/{name}; {REMEDY}")]
-        );
-    }
-
-    #[test]
-    fn a_job_of_another_installation_is_evidence() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        let note = |installation: &str, slot| {
-            let creator = JobCreator::Installation(installation.into());
-            let job = JobRecord {
-                creator,
-                ..job_of_slot(at(slot))
-            };
-            others.note_job(&job, at("10:01:00"));
-        };
-        note("kube-system/cronwheel", "10:01:00");
-        note("team/cronwheel", "09:59:00");
-        note("team/cronwheel", "23:00:00");
-        assert!(texts(&others, "10:01:00").is_empty());
-        note(&format!("team/\n{}", "a".repeat(1_000)), "10:01:00");
-        let name = job_of_slot(at("10:01:00")).name;
-        let expected = format!(
-            "another installation team/{} created Job shop/{name}; {REMEDY_INSTALLATION}",
-            "a".repeat(123)
-        );
-        assert_eq!(texts(&others, "10:01:00"), [expected]);
-    }
-
-    #[test]
-    fn only_actions_in_managed_namespaces_are_evidence() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        let namespaces = ManagedNamespaces::selected();
-        others.observe_only(namespaces.clone());
-        let note = |slot| others.note_job(&job_of_slot(at(slot)), at("10:04:00"));
-        note("10:01:00");
-        namespaces.apply(NamespaceUpdate::selected("shop".into()), at("10:01:55"));
-        // The other controller acted while the namespace was its own, and as it changed hands.
-        note("10:01:00");
-        note("10:02:00");
-        assert!(texts(&others, "10:04:00").is_empty());
-        note("10:03:00");
-        assert_eq!(texts(&others, "10:04:00").len(), 1);
-    }
-
-    #[test]
-    fn a_job_of_a_future_slot_hides_no_evidence() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"), "kube-system/cronwheel".into());
-        let note = |slot| others.note_job(&job_of_slot(slot), at("10:01:00"));
-        note(at("23:00:00"));
-        note(Timestamp::MAX);
-        note(at("10:01:00"));
-        assert_eq!(texts(&others, "10:01:00").len(), 1);
-    }
-
-    #[test]
-    fn field_manager_names_are_bounded_and_printable() {
-        let writer = StatusWriter::other(&"a\nb".repeat(100), at("10:00:00")).unwrap();
-        assert_eq!(&*writer.manager, "ab".repeat(64));
-    }
-}
+mod tests;

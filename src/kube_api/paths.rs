@@ -11,6 +11,9 @@ pub(super) const BATCH: &str = "/apis/batch/v1";
 /// The path of the API group of Leases.
 pub(super) const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
 
+/// The path of the API group of admission policies.
+pub(super) const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
 /// All but the unreserved characters of RFC 3986.
 pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cronwheel::controller::permissions::{CALENDAR_PERMISSIONS, PERMISSIONS, Permission, Place};
+use cronwheel::controller::permissions::{CALENDAR_PERMISSIONS, PERMISSIONS, POLICY_PERMISSIONS, Permission, Place};
 use serde_json::{Value, json};
 
 use super::{objects_of, the};
@@ -47,14 +47,51 @@ fn grants_of<'p>(permissions: impl Iterator<Item = &'p Permission>) -> BTreeSet<
 #[test]
 fn roles_grant_exactly_the_needed_permissions() {
     let objects = objects_of(&json!({}));
-    assert_eq!(
-        grants(the(&objects, "ClusterRole")),
-        needed(|place| place != Place::LeaseNamespace)
-    );
+    let mut expected = needed(|place| place != Place::LeaseNamespace);
+    expected.extend(grants_of(POLICY_PERMISSIONS.iter()));
+    assert_eq!(grants(the(&objects, "ClusterRole")), expected);
     assert_eq!(
         grants(the(&objects, "Role")),
         needed(|place| place == Place::LeaseNamespace)
     );
+}
+
+/// A right on all policies of the cluster would show what other teams enforce.
+#[test]
+fn rights_on_policies_are_for_those_of_the_release_that_the_replicas_read() {
+    let arguments =
+        |objects: &[Value]| texts(&the(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]);
+    let of_policies = |objects: &[Value]| -> Vec<Value> {
+        let rules = the(objects, "ClusterRole")["rules"].as_array().unwrap().clone();
+        let is_it = |rule: &Value| texts(&rule["apiGroups"]) == ["admissionregistration.k8s.io"];
+        rules.into_iter().filter(is_it).collect()
+    };
+    let objects = objects_of(&json!({"fullnameOverride": "team"}));
+    let names = ["team-built-in-writes", "team-built-in-deletes"];
+    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+        let rendered = objects.iter().filter(|object| object["kind"] == kind);
+        let rendered: Vec<&Value> = rendered.map(|object| &object["metadata"]["name"]).collect();
+        assert_eq!(rendered, names);
+    }
+    let rules = of_policies(&objects);
+    assert_eq!(rules.len(), 2);
+    assert!(
+        rules.iter().all(|rule| texts(&rule["resourceNames"]) == names),
+        "{rules:?}"
+    );
+    for name in names {
+        assert!(arguments(&objects).contains(&format!("--built-in-policy={name}")));
+    }
+    // A role in some namespaces cannot grant a right on an object without a namespace.
+    for values in [
+        json!({"builtInController": {"silence": false}}),
+        json!({"controller": {"namespaces": ["team-a"]}}),
+    ] {
+        let objects = objects_of(&values);
+        assert_eq!(of_policies(&objects), Vec::<Value>::new(), "{values}");
+        let reads = |argument: &String| argument.starts_with("--built-in-policy");
+        assert!(!arguments(&objects).iter().any(reads), "{values}");
+    }
 }
 
 #[test]
@@ -95,6 +132,9 @@ fn rights_on_config_maps_are_granted_only_with_calendars() {
         let objects = objects_of(&values);
         let mut expected = needed(is_of);
         expected.extend(of_calendars.clone());
+        if namespaces == json!([]) {
+            expected.extend(grants_of(POLICY_PERMISSIONS.iter()));
+        }
         assert_eq!(grants(the(&objects, "ClusterRole")), expected, "{namespaces}");
         assert!(texts(&arguments(&objects)).contains(&"--calendars".to_owned()));
     }

@@ -142,3 +142,35 @@ pub(super) fn lease_role_file(kubeconfig: &Path, namespace: &str) -> PathBuf {
     fs::write(&file, documents).expect("a file");
     file
 }
+
+/// A verb, an API group and a resource.
+pub(super) type Right = (&'static str, &'static str, &'static str);
+
+/// Creates a service account with these rights in all namespaces. Returns the path of its kubeconfig.
+pub(super) async fn account_with(namespace: &Namespace, name: &str, rights: &[Right]) -> PathBuf {
+    namespace.kubectl(&["create", "serviceaccount", name]).await;
+    let rules: Vec<Value> = rights
+        .iter()
+        .map(|(verb, group, resource)| json!({"apiGroups": [group], "resources": [resource], "verbs": [verb]}))
+        .collect();
+    let (group, full_name) = ("rbac.authorization.k8s.io", format!("{}-{name}", namespace.name));
+    let metadata = json!({"name": full_name});
+    let version = format!("{group}/v1");
+    let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+    namespace.create(role).await;
+    namespace
+        .create(json!({
+            "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": full_name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace.name}],
+        }))
+        .await;
+    let token = namespace.kubectl(&["create", "token", name]).await;
+    let shared = &namespace.control_plane.controller_kubeconfig;
+    let text = fs::read_to_string(shared).expect("a kubeconfig");
+    let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
+    kubeconfig["users"][0]["user"] = json!({"token": token.trim()});
+    let path = shared.with_file_name(format!("{full_name}.kubeconfig"));
+    fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
+    path
+}

@@ -22,7 +22,7 @@ use crate::{
     kubernetes::{ControlPlane, Namespace, wait},
 };
 
-const NOTICED: &str = "beside::the_built_in_controller_is_noticed";
+const NOTICED: &str = "beside::a_removed_policy_and_the_built_in_controller_are_noticed";
 const SILENCED: &str = "beside::the_built_in_controller_is_silent_until_the_lease_is_stale";
 
 const DURATION_MAX: Duration = Duration::from_mins(6);
@@ -35,6 +35,10 @@ const N_CRON_JOBS: usize = 20;
 const TAKEOVER_MAX: Duration = Duration::from_secs(60 + 41 + 9);
 
 const METRIC: &str = "cronwheel_other_controller_active";
+
+/// Time from the removal of a policy until the metric says so: the interval of reads, and a busy machine. A scrape and an
+/// evaluation, of 30 s each, remain of the two minutes within which an alert must fire.
+const REMOVAL_NOTICED_MAX: Duration = Duration::from_secs(30);
 
 /// The built-in controller works in all namespaces, so no other case runs at the same time. Unit tests cover the end of
 /// the notice, because evidence counts for minutes.
@@ -61,11 +65,27 @@ fn trial(name: &'static str, case: fn(Namespace) -> Pin<Box<dyn Future<Output = 
 }
 
 async fn is_noticed(namespace: Namespace) {
+    let managed = json!({"metadata": {"labels": {"cronwheel.dev/managed": "true"}}});
+    namespace.patch("Namespace", &namespace.name, managed).await;
+    // The account of controllers may read the policies of a release of this name.
+    let policy = Policy::apply(&namespace, "cronwheel", &[]).await;
     // Evidence has timestamps of the API server, so this controller's clock is not ahead.
-    let controller = Controller::start_at(&namespace, Timestamp::now(), &[]);
-    controller.wait_until_ready().await;
+    let reads = ["writes", "deletes"].map(|policy| format!("--built-in-policy=cronwheel-built-in-{policy}"));
+    let controller = Controller::start_at(&namespace, Timestamp::now(), &reads.each_ref().map(|read| &**read));
+    controller.wait_until_leading().await;
+    policy.wait_until_creates_are(&namespace, true).await;
+    // Reads count from ten seconds after the start on.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(controller.metric(METRIC, &[]).await, Some(0));
+    let binding = [
+        "delete",
+        "validatingadmissionpolicybinding",
+        "cronwheel-built-in-writes",
+    ];
+    namespace.kubectl(&binding).await;
+    let removed = Instant::now();
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
+    removal_is_noticed(&controller, removed).await;
     let mut readiness = String::new();
     for _ in 0..8 {
         let is_reported = wait(async || {
@@ -86,6 +106,20 @@ async fn is_noticed(namespace: Namespace) {
         Some(1)
     );
     controller.terminate().await;
+    policy.remove().await;
+}
+
+/// The metric says in time that the policy is gone, whether or not a CronJob is due.
+async fn removal_is_noticed(controller: &Controller, removed: Instant) {
+    while controller.metric(METRIC, &[("evidence", "policy")]).await != Some(1) {
+        assert!(removed.elapsed() < REMOVAL_NOTICED_MAX, "the removal is not noticed");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    eprintln!("the removal of the binding was noticed after {:.1?}", removed.elapsed());
+    let readiness = controller.readiness().await;
+    let expected = "the built-in controller is not kept out, since these admission policies or their bindings are missing or \
+                    do not deny: cronwheel-built-in-writes;";
+    assert!(readiness.contains(expected), "{readiness}");
 }
 
 /// No controller but the built-in one runs. A Lease written by hand stands for a replica that acts.

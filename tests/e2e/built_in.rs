@@ -62,7 +62,9 @@ impl<'n> Policy<'n> {
 
     /// Removes the policy.
     pub(super) async fn remove(self) {
-        self.namespace.kubectl(&["delete", "-f", &self.file]).await;
+        self.namespace
+            .kubectl(&["delete", "--ignore-not-found", "-f", &self.file])
+            .await;
     }
 
     /// Asserts that the API server stores the policy as it is rendered. Otherwise tools that compare both would report a

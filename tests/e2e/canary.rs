@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testbed::ReferenceLimits;
 
 use crate::{
-    account::permit_leases,
+    account::{Right, account_with, permit_leases},
     block_on,
     control_plane::{Purpose, take},
     kubernetes::{ControlPlane, Namespace, wait},
@@ -25,6 +25,17 @@ const WITH_CRONWHEEL: &str = "canary::cronwheel_runs_the_managed_namespace_alone
 const DURATION_MAX: Duration = Duration::from_mins(3);
 
 const POLICY: &str = "canary";
+
+/// All rights that `check --canary` needs, as its help says.
+const CANARY_RIGHTS: [Right; 7] = [
+    ("create", "", "namespaces"),
+    ("delete", "", "namespaces"),
+    ("create", "batch", "cronjobs"),
+    ("list", "batch", "cronjobs"),
+    ("list", "batch", "jobs"),
+    ("list", "", "events"),
+    ("list", "coordination.k8s.io", "leases"),
+];
 
 /// The second one takes another minute, in which no other case runs.
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
@@ -93,8 +104,9 @@ async fn apply_policy(namespace: &Namespace) {
 /// not have, it starts both.
 async fn is_silenced(namespace: &Namespace) {
     let kubeconfig = &namespace.control_plane.admin_kubeconfig;
-    let labelled = start_canary(kubeconfig, &[]);
+    let labelled = start_canary(&account_with(namespace, "canary", &CANARY_RIGHTS).await, &[]);
     let other = start_canary(kubeconfig, &["--namespace-selector", "team=a"]);
+    without_a_right_nothing_is_shown(namespace).await;
     let (code, report) = end_of(labelled);
     assert_eq!(code, Some(0), "{report:#}");
     assert_check(&report, "managed namespace", "fine", "nobody created a Job within 20s");
@@ -109,6 +121,18 @@ async fn is_silenced(namespace: &Namespace) {
         "kube-controller-manager created Job canary-",
     );
     assert_removed(namespace).await;
+}
+
+/// Without a right to create, the canary does not begin, and removes what it created.
+async fn without_a_right_nothing_is_shown(namespace: &Namespace) {
+    for (lacking, text) in [(0, "cannot create namespace"), (2, "cannot create a CronJob")] {
+        let mut rights = CANARY_RIGHTS.to_vec();
+        rights.remove(lacking);
+        let kubeconfig = account_with(namespace, &format!("canary-{lacking}"), &rights).await;
+        let (_, report) = end_of(start_canary(&kubeconfig, &[]));
+        assert_check(&report, "canary", "warning", text);
+        assert_check(&report, "removed", "fine", "deleted");
+    }
 }
 
 /// A replica runs all namespaces, so there is none in which the built-in controller could show that it works.

@@ -58,7 +58,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 96] = cases![
+const CASES: [Case; 98] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -105,6 +105,7 @@ const CASES: [Case; 96] = cases![
     installing::replica_without_the_role_starts_nothing_and_names_it,
     installing::flow_schemas_match_leases_and_job_creates,
     installing::fence_policy_denies_a_late_job,
+    installing::upgrade_that_would_stop_every_cron_job_is_refused,
     leases::member_lease_is_deleted_with_its_pod,
     leases::silent_connection_is_replaced_before_the_fence,
     leases::lease_is_created_read_and_renewed,
@@ -128,6 +129,7 @@ const CASES: [Case; 96] = cases![
     options::pods_get_the_time_of_their_slot,
     options::a_calendar_excludes_its_dates,
     options::an_invalid_option_is_reported_once_and_starts_at_the_slot,
+    permissions::check_names_each_right_that_its_account_lacks,
     permissions::without_one_permission_jobs_start_or_the_replica_is_not_ready,
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,

@@ -128,7 +128,8 @@ impl Namespace {
             "CronJob" | "Job" => ("batch", true),
             "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding" => ("admissionregistration.k8s.io", false),
             "Lease" => ("coordination.k8s.io", true),
-            "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),
+            "ClusterRole" | "ClusterRoleBinding" => ("rbac.authorization.k8s.io", false),
+            "Deployment" => ("apps", true),
             "FlowSchema" | "PriorityLevelConfiguration" => ("flowcontrol.apiserver.k8s.io", false),
             kind => panic!("where is {kind}?"),
         };

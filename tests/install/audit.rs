@@ -6,7 +6,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use cronwheel::controller::permissions::{PERMISSIONS, Permission};
+use cronwheel::controller::permissions::{PERMISSIONS, POLICY_PERMISSIONS, Permission};
 use serde_json::Value;
 
 use super::{
@@ -88,7 +88,13 @@ impl Audit {
 
     /// Asserts that no request was forbidden.
     pub(crate) fn assert_nothing_forbidden(&self) {
-        let forbidden = self.forbidden();
+        self.assert_nothing_forbidden_but("no path");
+    }
+
+    /// Asserts that no request was forbidden except under this path.
+    pub(crate) fn assert_nothing_forbidden_but(&self, path: &str) {
+        let mut forbidden = self.forbidden();
+        forbidden.retain(|(_, uri)| !uri.starts_with(path));
         assert!(forbidden.is_empty(), "missing permissions: {forbidden:?}");
     }
 
@@ -155,7 +161,7 @@ fn permission_name(verb: &str, group: &str, resource: &str, place: &str) -> Opti
 /// The permissions that the program may need.
 fn needed() -> BTreeSet<String> {
     let name = |it: &Permission| permission_name(it.verb, it.group, it.resource, NAMESPACE);
-    PERMISSIONS.iter().filter_map(name).collect()
+    PERMISSIONS.iter().chain(&POLICY_PERMISSIONS).filter_map(name).collect()
 }
 
 impl Cluster {

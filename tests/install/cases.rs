@@ -4,17 +4,23 @@ use std::{thread::sleep, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use serde_json::json;
+use testbed::ReferenceLimits;
+
 use super::{
     audit::Audit,
     cluster::{Cluster, is_wanted, last_minute, next_minute, now, wait_for, wait_for_second},
-    release::{CHART, OLD_CHART, name_of},
-    tenant::{OTHER, TENANT},
+    release::{CHART, NAMESPACE, OLD_CHART, name_of},
+    tenant::{OTHER, TENANT, UNLABELLED, cron_job},
 };
 
 /// The second of a minute at which a rollout begins, so that a slot is due during the rollout.
 const BEFORE_THE_SLOT: u64 = 52;
 /// Longer than the other replicas take to evict a frozen one.
 const FREEZE: Duration = Duration::from_secs(15);
+
+/// The account of the built-in controller.
+const BUILT_IN: &str = "system:serviceaccount:kube-system:cronjob-controller";
 
 /// Set to run the cases, which take minutes.
 pub(crate) const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
@@ -24,9 +30,20 @@ fn client_side_apply_upgrades_rolls_back_and_removes_a_release() {
     if !is_wanted(WANTED) {
         return;
     }
-    let cluster = Cluster::start();
+    let mut cluster = Cluster::start();
     cluster.create_namespace();
     cluster.create_cron_jobs();
+    cluster.create(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": UNLABELLED}})]);
+    cluster.kubectl(&[
+        "wait",
+        "--for=create",
+        "--timeout=60s",
+        "--namespace",
+        UNLABELLED,
+        "serviceaccount/default",
+        "configmap/kube-root-ca.crt",
+    ]);
+    cluster.create(&[cron_job(UNLABELLED, "unlabelled")]);
     let before = cluster.objects();
     cluster.release("install", &[OLD_CHART, "--server-side=false"]);
     cluster.check_pods();
@@ -38,13 +55,15 @@ fn client_side_apply_upgrades_rolls_back_and_removes_a_release() {
         &[CHART, "--server-side=false", "--set=controller.logFormat=json"],
     );
     cluster.check_pods();
+    unlabelled_namespaces_go_to_the_built_in_controller(&mut cluster);
     evictions_respect_the_budget(&cluster);
 
     wait_for_second(BEFORE_THE_SLOT);
     cluster.release("rollback", &["1"]);
     cluster.check_pods();
-    // An uninstallation deletes the permissions before the Pods, so requests are forbidden after this point.
-    Audit::read(&cluster).assert_nothing_forbidden();
+    // An uninstallation deletes the permissions before the Pods, so requests are forbidden after this point. The former chart
+    // has no right to read policies, which the last Pods of this chart still used.
+    Audit::read(&cluster).assert_nothing_forbidden_but("/apis/admissionregistration.k8s.io/");
     let last = last_minute();
     cluster.uninstall(&before);
     Audit::read(&cluster).assert_runs(first..=last);
@@ -84,6 +103,28 @@ fn server_side_apply_changes_time_zone_and_scope_of_a_release() {
     let last = last_minute();
     cluster.uninstall(&before);
     Audit::read(&cluster).assert_runs(first..=last);
+}
+
+/// The former chart ran all namespaces. The notes say what changes, and the built-in controller continues where cronwheel
+/// stopped.
+fn unlabelled_namespaces_go_to_the_built_in_controller(cluster: &mut Cluster) {
+    let audit = Audit::read(cluster);
+    assert!(!audit.created_in(UNLABELLED, 0).is_empty(), "by the former chart");
+    let notes = cluster.helm(&["get", "notes", "cronwheel", "--namespace", NAMESPACE]);
+    let listing = "kubectl get namespaces --selector 'cronwheel.dev/managed!=true'";
+    assert!(notes.contains(listing), "{notes}");
+    let since = next_minute();
+    cluster.testbed.start_reference(ReferenceLimits::default()).unwrap();
+    wait_for("a Job of the built-in controller", || {
+        let audit = Audit::of_account(cluster, BUILT_IN);
+        (!audit.created_in(UNLABELLED, since).is_empty()).then_some(())
+    });
+    cluster.testbed.stop_reference().unwrap();
+    assert_eq!(Audit::read(cluster).created_in(UNLABELLED, since), Vec::<&str>::new());
+    assert_eq!(
+        Audit::of_account(cluster, BUILT_IN).created_in(TENANT, 0),
+        Vec::<&str>::new()
+    );
 }
 
 /// The budget allows one eviction. It allows another one only when the first Pod is replaced.

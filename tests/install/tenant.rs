@@ -11,6 +11,8 @@ use super::{
 pub(crate) const TENANT: &str = "tenant";
 /// A namespace outside the last scope of the release.
 pub(crate) const OTHER: &str = "other";
+/// A namespace without the label of managed ones.
+pub(crate) const UNLABELLED: &str = "unlabelled";
 /// CronJobs that start a Job every minute throughout a case.
 pub(crate) const MINUTELY: [&str; 4] = ["minutely-0", "minutely-1", "minutely-2", "minutely-3"];
 /// The size of a template that does not fit into the smallest memory limit for templates.

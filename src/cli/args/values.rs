@@ -124,6 +124,15 @@ pub(in crate::cli) fn parse_pod_uid(uid: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the name of an admission policy.
+pub(in crate::cli) fn parse_policy_name(name: &str) -> Result<Box<str>, String> {
+    if name.len() <= 253 && name.split('.').all(is_dns_label) {
+        Ok(name.into())
+    } else {
+        Err("write the name of one ValidatingAdmissionPolicy, such as cronwheel-built-in-writes".to_owned())
+    }
+}
+
 /// Parses the key of a label.
 pub(in crate::cli) fn parse_label_key(key: &str) -> Result<Box<str>, String> {
     let is_name = |name: &str| {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::finding::{Finding, Names, Unread, counted};
 use crate::{
-    controller::permissions::{PERMISSIONS, Permission, Place},
+    controller::permissions::{PERMISSIONS, POLICY_PERMISSIONS, Permission, Place},
     kube_api::access_review::AccessRequest,
 };
 
@@ -180,8 +180,9 @@ pub(super) fn granted(lease_namespace: &str) -> Vec<AccessRequest<'_>> {
             Place::Watched | Place::Cluster => None,
             Place::LeaseNamespace => Some(lease_namespace),
         },
+        name: None,
     };
-    PERMISSIONS.iter().map(request).collect()
+    PERMISSIONS.iter().chain(&POLICY_PERMISSIONS).map(request).collect()
 }
 
 /// The rights that an installation of the chart by helm needs. The API server requires that on Leases from the author of a
@@ -192,6 +193,7 @@ pub(super) fn installs(namespace: &str) -> Vec<AccessRequest<'_>> {
         group,
         resource,
         namespace,
+        name: None,
     };
     let create = |group, resource, namespace| access("create", group, resource, namespace);
     let here = Some(namespace);
@@ -248,6 +250,7 @@ pub(super) fn access_text(access: &AccessRequest<'_>) -> String {
         group,
         resource,
         namespace,
+        ..
     } = access;
     let dot = if group.is_empty() { "" } else { "." };
     let place = match namespace {

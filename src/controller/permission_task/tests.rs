@@ -35,7 +35,9 @@ impl FakeApi {
             "" => text("resource").to_owned(),
             subresource => [text("resource"), subresource].join("/"),
         };
-        let permission = [text("verb"), &resource, text("namespace")];
+        // Only the rights on policies are for one object.
+        let place = [text("namespace"), text("name")].concat();
+        let permission = [text("verb"), &resource, &place];
         fake.reviews.push(permission.join(" "));
         if let Some(failure) = &fake.failure {
             return failure.clone();
@@ -58,6 +60,16 @@ struct Bench {
 impl Bench {
     /// Starts the task.
     fn start(scopes: &[Scope], lease_scope: Scope, denied: &[[&'static str; 3]]) -> Bench {
+        Bench::start_with_policies(scopes, lease_scope, denied, &[])
+    }
+
+    /// Starts the task of a replica that reads these policies.
+    fn start_with_policies(
+        scopes: &[Scope],
+        lease_scope: Scope,
+        denied: &[[&'static str; 3]],
+        policies: &[&str],
+    ) -> Bench {
         let bench = Bench {
             api: FakeApi::default(),
             metrics: Metrics::register(),
@@ -70,6 +82,7 @@ impl Bench {
             lease_scope,
             selects_namespaces: false,
             reads_calendars: false,
+            policies: policies.iter().map(|name| Box::from(*name)).collect(),
             clock: bench.clock.clone(),
             api_metrics: bench.metrics.dispatch.api.clone(),
             snapshot: bench.metrics.permissions.clone(),
@@ -120,6 +133,26 @@ async fn lease_permissions_are_checked_in_the_namespace_of_the_leases() {
     assert!(of_leases.contains(&&"patch leases elsewhere".to_owned()), "{reviews:?}");
     assert!(
         of_leases.iter().all(|review| review.ends_with(" elsewhere")),
+        "{reviews:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rights_on_policies_are_checked_for_a_policy_that_is_named() {
+    let resource = "validatingadmissionpolicybindings";
+    let denied = [["get", resource, "writes"]];
+    let bench = Bench::start_with_policies(&[Scope::Cluster], namespace("a"), &denied, &["writes", "deletes"]);
+    pass(1).await;
+    let consequence = "nothing tells that the admission policy against the built-in controller is gone";
+    assert_eq!(
+        bench.missing(),
+        [format!("get {resource} in all namespaces: {consequence}")]
+    );
+    let series = format!("cronwheel_permissions_missing{{resource=\"{resource}\",verb=\"get\"}} 1\n");
+    assert!(bench.metrics.text().contains(&series));
+    let reviews = bench.take_reviews();
+    assert!(
+        reviews.contains(&"get validatingadmissionpolicies writes".to_owned()),
         "{reviews:?}"
     );
 }

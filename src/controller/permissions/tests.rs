@@ -65,14 +65,18 @@ fn permission_table_matches_the_installed_rbac_rules() {
     let installed: Vec<Row> = roles
         .flat_map(|role| rules(role, role.contains("\nkind: Role\n")))
         .collect();
-    let in_table = PERMISSIONS.map(|permission| {
-        (
-            permission.verb.to_owned(),
-            permission.group.to_owned(),
-            permission.resource.to_owned(),
-            permission.place == Place::LeaseNamespace,
-        )
-    });
+    let in_table: Vec<Row> = PERMISSIONS
+        .into_iter()
+        .chain(POLICY_PERMISSIONS)
+        .map(|permission| {
+            (
+                permission.verb.to_owned(),
+                permission.group.to_owned(),
+                permission.resource.to_owned(),
+                permission.place == Place::LeaseNamespace,
+            )
+        })
+        .collect();
     let as_set = |rows: &[Row]| rows.iter().cloned().collect::<BTreeSet<Row>>();
     assert_eq!(as_set(&in_table), as_set(&installed));
     assert_eq!(in_table.len(), installed.len(), "one row for each rule");

@@ -50,6 +50,11 @@ impl Received {
         Some(Duration::from_millis(millis.parse().ok()?))
     }
 
+    /// The path of the request.
+    pub(in crate::controller) fn path(&self) -> String {
+        self.path.join("/")
+    }
+
     fn after(&self, segment: &str, distance: usize) -> Option<&str> {
         let at = self.path.iter().position(|other| other == segment)?;
         self.path.get(at + distance).map(String::as_str)

@@ -88,6 +88,8 @@ pub(super) struct ActiveMembership {
     /// Whether this replica's watch delivered its own announcement before that of any member with other settings. The
     /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
+    /// Whether the last renewal that was sent says that this replica acts.
+    pub(super) says_that_it_acts: bool,
     /// The instant of the last [`ElectionEffect::ActUntil`], unless [`ElectionEffect::Fence`] followed it.
     published_until: Option<BootInstant>,
 }
@@ -106,6 +108,7 @@ impl ActiveMembership {
             retry_at: sent_at,
             listed_again_at: None,
             is_established: false,
+            says_that_it_acts: false,
             published_until: None,
         }
     }
@@ -276,7 +279,7 @@ impl Election {
             MembershipState::Joining { retry_at, .. } if *retry_at <= now => self.join(now),
             MembershipState::Joining { retry_at, .. } => self.wake_at(*retry_at),
             MembershipState::Member(active) => {
-                let is_urgent = self.has_news() || self.may_leave();
+                let is_urgent = self.has_news(now) || self.may_leave();
                 let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
                 self.request_list(now);
                 if at > now {

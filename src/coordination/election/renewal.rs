@@ -22,14 +22,20 @@ impl Election {
         }
     }
 
-    /// Whether other members wait for a change that this replica has not published. Mere removals can wait for the next
-    /// renewal.
-    pub(super) fn has_news(&self) -> bool {
+    /// Whether other members, or the policy against the built-in controller, wait for a change that this replica has not
+    /// published. Mere removals can wait for the next renewal.
+    pub(super) fn has_news(&self, now: BootInstant) -> bool {
         let Some(published) = self.own_lease() else {
             return false;
         };
         (self.own_acceptance() == Acceptance::Now) != published.takes_shards()
             || self.is_draining() != published.is_draining
+            || self.begins_to_act(now)
+    }
+
+    /// Whether this replica acts, and its last renewal did not say so. Until it does, the built-in controller writes too.
+    fn begins_to_act(&self, now: BootInstant) -> bool {
+        self.active().is_some_and(|active| !active.says_that_it_acts) && self.acts(now)
     }
 
     /// Whether this replica starts Jobs: it leads a shard that is not sealed, is not fenced, may create Jobs, and its clock
@@ -70,8 +76,9 @@ impl Election {
     }
 
     pub(super) fn renew(&mut self, now: BootInstant) {
-        let interval = self.config.timing.renew_interval;
+        let (interval, acts) = (self.config.timing.renew_interval, self.acts(now));
         if let Some(active) = self.membership.active_mut() {
+            active.says_that_it_acts = acts;
             let number = active.sent(now, interval);
             self.send(Purpose::Renew { number }, self.own_write(number, now), now);
         }

@@ -82,6 +82,10 @@ api_calls! {
     WatchLeases: ["watch", "leases"],
     /// POST a review of one of cronwheel's permissions.
     ReviewAccess: ["create", "selfsubjectaccessreviews"],
+    /// GET an admission policy that keeps the built-in controller out.
+    GetPolicy: ["get", "validatingadmissionpolicies"],
+    /// GET its binding.
+    GetPolicyBinding: ["get", "validatingadmissionpolicybindings"],
 }
 
 /// Creates the series of the expected codes. A Job, an Event or a Lease that was created is answered with 201.

@@ -1,7 +1,9 @@
 //! The gauge of the permissions that the service account lacks.
 
 use super::{Register, gauge_value, table};
-use crate::controller::permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, Permission};
+use crate::controller::permissions::{
+    CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, POLICY_PERMISSIONS, Permission,
+};
 
 impl Register<'_> {
     /// Creates the gauge with the result of the last check: namespaces in which a permission is missing, by verb and
@@ -10,8 +12,8 @@ impl Register<'_> {
         let n_missing = self.gauges(&table::PERMISSIONS_MISSING);
         let is_missing = |permission: &Permission| missing.iter().any(|it| it.permission == *permission);
         // Only some installations need them.
-        let of_calendars = CALENDAR_PERMISSIONS.into_iter().filter(is_missing);
-        for permission in PERMISSIONS.into_iter().chain(of_calendars) {
+        let optional = CALENDAR_PERMISSIONS.into_iter().chain(POLICY_PERMISSIONS);
+        for permission in PERMISSIONS.into_iter().chain(optional.filter(is_missing)) {
             let found = missing.iter().find(|it| it.permission == permission);
             let n_scopes = found.map_or(0, |it| it.scopes.len());
             let gauge = n_missing.with_label_values(&[permission.verb, permission.resource]);

@@ -197,8 +197,8 @@ table! {
         "Times that this replica lost its membership and returned as a new member.",
         "It was evicted or frozen, or its Lease was deleted: see its log.";
     OTHER_CONTROLLER: Gauge "cronwheel_other_controller_active" ["evidence"]
-        "1 for ten minutes after another controller acted on CronJobs of this replica: a status write by another field manager, a Job that cronwheel did not create, or a Job of another installation.",
-        "The built-in controller was not switched off, or another installation works in the same namespaces. The log and /readyz name the CronJob and the field manager, or the Job and the installation.";
+        "1 for ten minutes after another controller acted on CronJobs of this replica: a status write by another field manager, a Job that cronwheel did not create, or a Job of another installation. policy is 1 while a policy of --built-in-policy is missing.",
+        "The built-in controller was not switched off, its admission policy is gone, or another installation works in the same namespaces. The log and /readyz name the CronJob and the field manager, or the Job and the installation.";
     BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
         "1, labelled with the version of cronwheel and of its time zone data.",
         "Changes with an upgrade.";

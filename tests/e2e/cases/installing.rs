@@ -488,3 +488,49 @@ async fn replica_passes_the_policy(namespace: &Namespace) {
     );
     replica.terminate().await;
 }
+
+/// The running replicas work in all namespaces, as those of a chart without `managedNamespaces` do.
+pub(super) async fn upgrade_that_would_stop_every_cron_job_is_refused(namespace: Namespace) {
+    let container = json!({"name": "cronwheel", "image": "cronwheel", "args": ["run", "--listen=0.0.0.0:8080"]});
+    let labels = json!({"app": "cronwheel"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "cronwheel"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    });
+    namespace.create(deployment).await;
+    // A label that no other case sets.
+    let selector = "--set=managedNamespaces.selector=upgraded.example/managed=true";
+    let refused = upgrade(&namespace, &[selector]).expect_err("nothing would run");
+    for part in [
+        "after this upgrade no CronJob would run",
+        "kubectl label namespace NAMESPACE upgraded.example/managed=true",
+        "--set managedNamespaces.all=true",
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let keeps_all = upgrade(&namespace, &["--set=managedNamespaces.all=true"]);
+    assert!(keeps_all.is_ok(), "{keeps_all:?}");
+    let label = json!({"metadata": {"labels": {"upgraded.example/managed": "true"}}});
+    namespace.patch("Namespace", &namespace.name, label).await;
+    let labelled = upgrade(&namespace, &[selector]);
+    assert!(labelled.is_ok(), "{labelled:?}");
+}
+
+/// Renders the upgrade of the release of a namespace, with the objects of the API server. Returns the error if helm refuses
+/// it.
+fn upgrade(namespace: &Namespace, values: &[&str]) -> Result<(), String> {
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel");
+    let output = Command::new(testbed::find_or_build_helm().expect("helm"))
+        .args(["template", "cronwheel", chart, "--is-upgrade", "--dry-run=server"])
+        .args(["--namespace", &namespace.name, "--kubeconfig"])
+        .arg(&namespace.control_plane.admin_kubeconfig)
+        .args(values)
+        .output()
+        .expect("helm");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    output.status.success().then_some(()).ok_or(error)
+}

@@ -1,17 +1,19 @@
 //! A replica whose service account lacks one permission. Either Jobs start, or `/readyz` fails and the log names the
-//! permission.
+//! permission. A check whose account lacks a right names it.
 
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    process::Command,
     rc::Rc,
 };
 
-use cronwheel::controller::permissions::{PERMISSIONS, Permission, Place};
+use cronwheel::controller::permissions::{PERMISSIONS, POLICY_PERMISSIONS, Permission, Place};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
+    account::{Right, account_with},
     controller::Controller,
     kubernetes::{ControlPlane, Namespace, wait},
 };
@@ -31,9 +33,10 @@ pub(super) async fn without_one_permission_jobs_start_or_the_replica_is_not_read
     }
 }
 
-/// The permissions that a replica needs. Those of the cluster are needed with `--namespace-selector`.
+/// The permissions that a replica needs. Those of the cluster are needed with `--namespace-selector`, or with
+/// `--built-in-policy`.
 fn needed() -> impl Iterator<Item = &'static Permission> {
-    PERMISSIONS.iter()
+    PERMISSIONS.iter().chain(&POLICY_PERMISSIONS)
 }
 
 /// Whether a Role in the namespace of a case can grant the permission.
@@ -50,7 +53,9 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     // By the replica's clock, the slot of minute 0 has passed.
     let selector = format!("--namespace-selector=kubernetes.io/metadata.name={}", namespace.name);
     let mut arguments = vec![&*lease_namespace];
-    if !is_namespaced(missing) {
+    if POLICY_PERMISSIONS.contains(missing) {
+        arguments.push("--built-in-policy=cronwheel-built-in-writes");
+    } else if !is_namespaced(missing) {
         arguments.push(&selector);
     }
     let replica = Controller::start_replica_with_log(&namespace, 1, &arguments, log);
@@ -151,4 +156,62 @@ fn account(missing: &Permission, namespace: &str) -> Value {
             "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
         },
     ]})
+}
+
+/// All rights that `check` needs for an installation, as its help says.
+const CHECK_RIGHTS: [Right; 5] = [
+    ("list", "coordination.k8s.io", "leases"),
+    ("list", "", "namespaces"),
+    ("list", "batch", "jobs"),
+    ("list", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    (
+        "list",
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+    ),
+];
+
+pub(super) async fn check_names_each_right_that_its_account_lacks(namespace: Namespace) {
+    crate::account::permit_leases(&namespace).await;
+    let selector = format!("--namespace-selector=kubernetes.io/metadata.name={}", namespace.name);
+    let controller = Controller::start(&namespace, 0, &[&selector]);
+    controller.wait_until_leading().await;
+    let complete = account_with(&namespace, "all", &CHECK_RIGHTS).await;
+    let is_granted = async || unchecked(&namespace, &complete).is_empty();
+    assert!(wait(is_granted).await, "{:?}", unchecked(&namespace, &complete));
+    for (number, (verb, _, resource)) in CHECK_RIGHTS.iter().enumerate() {
+        let mut rights = CHECK_RIGHTS.to_vec();
+        rights.remove(number);
+        let kubeconfig = account_with(&namespace, &format!("without-{resource}"), &rights).await;
+        let mut reasons = Vec::new();
+        let is_named = async || {
+            reasons = unchecked(&namespace, &kubeconfig);
+            reasons.len() == 1 && reasons[0].contains(resource)
+        };
+        assert!(wait(is_named).await, "without {verb} {resource}: {reasons:?}");
+    }
+    controller.terminate().await;
+}
+
+/// The reasons of the findings of `check` that were not checked.
+fn unchecked(namespace: &Namespace, kubeconfig: &Path) -> Vec<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+        .args([
+            "check",
+            "-o",
+            "json",
+            "--lease-namespace",
+            &namespace.name,
+            "--kubeconfig",
+        ])
+        .arg(kubeconfig)
+        .output()
+        .expect("a process");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = report["checks"].as_array().expect("checks").iter();
+    let reasons = findings.filter_map(|finding| finding["reason"].as_str());
+    reasons
+        .filter(|reason| reason.starts_with("not checked"))
+        .map(str::to_owned)
+        .collect()
 }

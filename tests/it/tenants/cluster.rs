@@ -172,6 +172,7 @@ impl Cluster {
             missed_runs_per_second: 5,
             freeze: None,
             reads_calendars: false,
+            built_in_policies: Vec::new(),
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
             trouble_label: None,

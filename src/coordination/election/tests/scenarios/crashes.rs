@@ -114,6 +114,8 @@ fn f_09_a_partitioned_replica_fences_itself_before_it_is_replaced() {
     assert!(world.now - cut_at <= 10_600);
     world.run(20_000);
     assert_eq!(world.n_moves(), had);
+    // It learns that it was evicted when it is connected again.
+    world.run(2_000);
     assert_eq!(world.journal.rejoins.len(), 1);
     world.run(40_000);
     assert_balanced(&world, &[0, 1, 2]);
@@ -368,4 +370,19 @@ fn a_member_has_the_label_while_it_starts_jobs() {
     world.input(0, ElectionInput::DrainRequested);
     world.run(10_000);
     assert_eq!(acting(&world), [second]);
+}
+
+/// Until the label is stored, the built-in controller and the replica write the same statuses.
+#[test]
+fn a_member_that_begins_to_start_jobs_says_so_at_once() {
+    for seed in 0..8 {
+        let mut world = World::new(64, seed);
+        let alone = world.start("pod-0");
+        while world.journal.leads.is_empty() {
+            world.run(1);
+        }
+        // The shards are taken one by one, and another renewal may be in flight.
+        world.run(20);
+        assert!(world.journal.acting.contains(&alone), "seed {seed}");
+    }
 }

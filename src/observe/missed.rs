@@ -57,7 +57,7 @@ pub struct Missed {
     pub n_cron_jobs: u64,
     /// Number of slots without a Job.
     pub n_slots: u64,
-    /// Number of slots that may have had a Job.
+    /// Number of slots that may have had a Job, or may need none.
     pub n_unknown: u64,
     /// The slots by CronJob and cause; at most 1,000 entries.
     pub missed: Vec<MissedEntry>,
@@ -73,8 +73,8 @@ pub struct MissedEntry {
     pub namespace: Box<str>,
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`, `Missed`, `Resumed`, `Open`
-    /// or `Unknown`.
+    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`,
+    /// `Missed`, `Resumed`, `Frozen`, `Excluded`, `Open` or `Unknown`.
     pub reason: &'static str,
     /// The reason in words.
     pub sentence: String,
@@ -93,32 +93,38 @@ pub struct MissedEntry {
     pub command: Option<String>,
 }
 
-/// Why a slot has no Job, as the name in JSON, and the Job that held it.
-type Cause = (&'static str, Option<Box<str>>);
+/// Why a slot has no Job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cause {
+    /// The name in JSON.
+    reason: &'static str,
+    /// The Job that held it.
+    held_by: Option<Box<str>>,
+    sentence: String,
+}
 
 /// The cause of a slot. `None` for one with a Job, and for one that shares the Job of its minute.
 fn cause(outcome: &SlotOutcome) -> Option<Cause> {
-    match outcome {
-        SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => None,
-        SlotOutcome::Open => Some(("Open", None)),
-        SlotOutcome::Lost(reason) => Some((reason.as_str(), None)),
-        SlotOutcome::Skipped(skipped) => {
-            let holder = match skipped {
-                SkipCause::HeldByForbid { job_name } => Some(job_name.clone()),
-                SkipCause::Suspended
-                | SkipCause::ScheduleChanged
-                | SkipCause::Deleting
-                | SkipCause::SameMinute
-                | SkipCause::Missed
-                | SkipCause::Resumed => None,
-            };
-            Some((skipped.as_str(), holder))
-        }
-        SlotOutcome::NotObserved => Some((UNKNOWN, None)),
-    }
+    let reason = match outcome {
+        SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => return None,
+        SlotOutcome::Open => "Open",
+        SlotOutcome::Lost(reason) => reason.as_str(),
+        SlotOutcome::Skipped(skipped) => skipped.as_str(),
+        SlotOutcome::NotObserved | SlotOutcome::Undecided(_) => UNKNOWN,
+    };
+    let held_by = if let SlotOutcome::Skipped(SkipCause::HeldByForbid { job_name }) = outcome {
+        Some(job_name.clone())
+    } else {
+        None
+    };
+    Some(Cause {
+        reason,
+        held_by,
+        sentence: outcome.absence()?,
+    })
 }
 
-/// The cause of a slot that may have had a Job.
+/// The cause of a slot that may have had a Job, or may need none.
 const UNKNOWN: &str = "Unknown";
 
 impl Missed {
@@ -189,13 +195,12 @@ fn entries(name: &CronJobName, slots: &[Slot], source: &MissedSource, command: &
     entries
 }
 
-fn entry(
-    name: &CronJobName,
-    (reason, held_by): Cause,
-    slots: Vec<&Slot>,
-    command: &BackfillCommand,
-) -> Option<MissedEntry> {
-    let sentence = slots.first()?.outcome.absence()?;
+fn entry(name: &CronJobName, cause: Cause, slots: Vec<&Slot>, command: &BackfillCommand) -> Option<MissedEntry> {
+    let Cause {
+        reason,
+        held_by,
+        sentence,
+    } = cause;
     let (n_slots, mut slots) = (slots.len(), slots.into_iter().map(|slot| slot.at).collect::<Vec<_>>());
     slots.sort_unstable();
     let (first, last) = (*slots.first()?, *slots.last()?);

@@ -87,7 +87,7 @@ fn invented() -> Missed {
 #[test]
 fn slots_without_a_job_are_listed_by_cron_job_and_cause() {
     let expected = "\
-prod-eu: 10 slots of 2 CronJobs without a Job, and 1 that may have had one, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC
+prod-eu: 10 slots of 2 CronJobs without a Job, and 1 of which that is not known, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC
 note: One sentence.
 
 NAMESPACE   CRONJOB   SLOTS   FIRST                  LAST                   WHY

@@ -88,8 +88,8 @@ pub struct MissedEntry {
     pub last: Timestamp,
     /// The last slots, at most 100, in order.
     pub slots: Vec<Timestamp>,
-    /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if the CronJob is being
-    /// deleted.
+    /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if it would start none: the
+    /// CronJob is being deleted, a calendar excludes the slots, or the namespace is still frozen.
     pub command: Option<String>,
 }
 
@@ -101,10 +101,12 @@ struct Cause {
     /// The Job that held it.
     held_by: Option<Box<str>>,
     sentence: String,
+    /// Whether `cronwheel backfill` starts such slots.
+    can_start: bool,
 }
 
 /// The cause of a slot. `None` for one with a Job, and for one that shares the Job of its minute.
-fn cause(outcome: &SlotOutcome) -> Option<Cause> {
+fn cause(outcome: &SlotOutcome, now: Timestamp) -> Option<Cause> {
     let reason = match outcome {
         SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => return None,
         SlotOutcome::Open => "Open",
@@ -117,10 +119,16 @@ fn cause(outcome: &SlotOutcome) -> Option<Cause> {
     } else {
         None
     };
+    let is_frozen = matches!(outcome, SlotOutcome::Skipped(SkipCause::Frozen { until, .. }) if now < *until);
+    let is_unwanted = matches!(
+        outcome,
+        SlotOutcome::Skipped(SkipCause::Deleting | SkipCause::Excluded { .. })
+    );
     Some(Cause {
         reason,
         held_by,
         sentence: outcome.absence()?,
+        can_start: !is_frozen && !is_unwanted,
     })
 }
 
@@ -185,7 +193,7 @@ fn entries(name: &CronJobName, slots: &[Slot], source: &MissedSource, command: &
     let mut by_cause: BTreeMap<Cause, Vec<&Slot>> = BTreeMap::new();
     for slot in slots {
         let is_meant = slot.at <= source.now && (slot.at >= source.since || slot.outcome == SlotOutcome::Open);
-        if let Some(cause) = cause(&slot.outcome).filter(|_| is_meant) {
+        if let Some(cause) = cause(&slot.outcome, source.now).filter(|_| is_meant) {
             by_cause.entry(cause).or_default().push(slot);
         }
     }
@@ -200,11 +208,11 @@ fn entry(name: &CronJobName, cause: Cause, slots: Vec<&Slot>, command: &Backfill
         reason,
         held_by,
         sentence,
+        can_start,
     } = cause;
     let (n_slots, mut slots) = (slots.len(), slots.into_iter().map(|slot| slot.at).collect::<Vec<_>>());
     slots.sort_unstable();
     let (first, last) = (*slots.first()?, *slots.last()?);
-    let is_deleting = reason == SkipCause::Deleting.as_str();
     let meant = Meant {
         from: first,
         to: last,
@@ -220,7 +228,7 @@ fn entry(name: &CronJobName, cause: Cause, slots: Vec<&Slot>, command: &Backfill
         first,
         last,
         slots: slots.split_off(n_slots.saturating_sub(SLOTS_MAX)),
-        command: (!is_deleting).then(|| command.line(name, meant)),
+        command: can_start.then(|| command.line(name, meant)),
     })
 }
 

@@ -287,7 +287,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             match id {
                 WatchId::Needed(id) => {
                     if id.kind == Kind::CronJob && is_list_over {
-                        self.gates[id.scope].are_cron_jobs_listed.set(true);
+                        self.gates[id.scope].cron_jobs_listed.set(true);
                     }
                     let order = self.links.take(id, signal, now);
                     obey(&mut fleet, order, (id.kind, self.links.namespace(id.scope)), now);
@@ -296,14 +296,14 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
                     let order = self.optional_links.take(id, signal);
                     obey_optional(&mut fleet, order, (id.kind, self.links.namespace(id.scope)), now);
                     if id.kind == OptionalKind::Namespace && is_list_over {
-                        self.gates[id.scope].are_namespaces_listed.set(true);
+                        self.gates[id.scope].namespaces_listed.set(true);
                     }
                 }
             }
         }
         if fleet.needs_calendars() {
             for gates in &self.gates {
-                gates.are_calendars_needed.set(true);
+                gates.calendars_needed.set(true);
             }
         }
     }

@@ -72,7 +72,7 @@ impl Doubt {
             }
             Doubt::Freeze(until) => {
                 let until = instant_text(*until);
-                format!("no Job; it is not known since when the namespace was frozen until {until}")
+                format!("no Job; the namespace has a freeze until {until}, and it is not known since when")
             }
         }
     }
@@ -173,7 +173,7 @@ impl SkipCause {
             SkipCause::Resumed => "the CronJob was suspended, and on-resume is skip".to_owned(),
             SkipCause::Frozen { until, reason } => {
                 let until = instant_text(*until);
-                with_reason(format!("the namespace was frozen until {until}"), reason)
+                with_reason(format!("in a freeze of the namespace until {until}"), reason)
             }
             SkipCause::Excluded { calendar, note } => {
                 with_reason(format!("the calendar {calendar} excludes the date"), note)

@@ -447,7 +447,9 @@ async fn freezes_and_calendars_are_read_once_the_account_may() {
                 notes.contains("on namespaces") && notes.contains("on configmaps")
             })
             .await;
-        refused.map(|rule| bench.api.faults().remove(rule));
+        for rule in refused {
+            bench.api.faults().remove(rule);
+        }
         let freeze = annotate("cronwheel.dev/freeze-until", "2026-12-27T06:00:00Z");
         bench.send_to("PATCH", "/api/v1/namespaces/a", freeze).await;
         let calendar = json!({

@@ -103,7 +103,21 @@ impl Fleet {
             }),
             Outcome::CalendarUnread => SlotOutcome::Undecided(Doubt::Calendar(calendar())),
             Outcome::FreezeUnknown => SlotOutcome::Undecided(Doubt::Freeze(freeze()?.end().timestamp())),
-            _ => return None,
+            Outcome::NotObserved
+            | Outcome::Open
+            | Outcome::Running
+            | Outcome::Succeeded
+            | Outcome::Failed
+            | Outcome::Deleted
+            | Outcome::Gone
+            | Outcome::Lost(_)
+            | Outcome::Suspended
+            | Outcome::HeldByForbid
+            | Outcome::ScheduleChanged
+            | Outcome::Deleting
+            | Outcome::SameMinute
+            | Outcome::Missed
+            | Outcome::Resumed => return None,
         })
     }
 }

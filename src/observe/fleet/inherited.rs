@@ -164,6 +164,13 @@ impl Fleet {
         }
     }
 
+    /// The watch of namespaces continues where it was.
+    pub fn regain_namespaces(&mut self, namespace: Option<&str>) {
+        if let Some(known) = self.inherited.known.get_mut(&namespace.map(Box::from)) {
+            *known = Known::Now;
+        }
+    }
+
     /// A calendar was listed, created or changed.
     pub fn apply_calendar(&mut self, facts: CalendarFacts, now: Timestamp) {
         let CalendarFacts {

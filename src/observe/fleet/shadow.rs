@@ -50,6 +50,8 @@ pub(super) fn with_cronwheel(
     let namespace = &cron_job.name.namespace;
     let frozen_until = match freezes.at(namespace, start) {
         Some(Frozen::Perhaps(_)) => return None,
+        // What starts after the freeze depends on all slots that it held back.
+        Some(Frozen::Yes(span)) if slot.has_job() && slot.created >= span.end() => return None,
         Some(Frozen::Yes(span)) => Some(span.end()),
         None => None,
     };

@@ -163,3 +163,35 @@ fn nothing_missed_is_one_line() {
         "prod-eu: no slot of 1 CronJob without a Job, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC\n"
     );
 }
+
+#[test]
+fn what_backfill_does_not_start_has_no_command() {
+    let frozen = |until: &str| SkipCause::Frozen {
+        until: instant(until),
+        reason: "audit".into(),
+    };
+    let excluded = SkipCause::Excluded {
+        calendar: "holidays".into(),
+        note: "Christmas".into(),
+    };
+    for (cause, sentence, has_command) in [
+        (
+            frozen("2026-11-27T06:00:00Z"),
+            "in a freeze of the namespace until 27 Nov 06:00 UTC: audit",
+            true,
+        ),
+        (
+            frozen("2026-11-27T07:00:00Z"),
+            "in a freeze of the namespace until 27 Nov 07:00 UTC: audit",
+            false,
+        ),
+        (excluded, "the calendar holidays excludes the date: Christmas", false),
+    ] {
+        let slots = vec![slot("27T05:00", SlotOutcome::Skipped(cause))];
+        let cron_jobs = [(name("shop", "backup"), slots)];
+        let missed = Missed::new(cron_jobs.into_iter(), source(), &BackfillCommand::default());
+        let entry = &missed.missed[0];
+        assert_eq!((&*entry.sentence, entry.command.is_some()), (sentence, has_command));
+        assert_eq!(missed.to_text().contains("cronwheel backfill"), has_command);
+    }
+}

@@ -40,8 +40,9 @@ pub(super) fn obey_optional(
         (OptionalOrder::Retain(uids), OptionalKind::Namespace) => fleet.retain_namespaces(&uids, namespace, now),
         (OptionalOrder::Retain(uids), OptionalKind::Calendar) => fleet.retain_calendars(&uids, namespace, now),
         (OptionalOrder::Lose, OptionalKind::Namespace) => fleet.lose_namespaces(namespace, now),
+        (OptionalOrder::Regain, OptionalKind::Namespace) => fleet.regain_namespaces(namespace),
         (OptionalOrder::Nothing, _)
         | (OptionalOrder::Begin, OptionalKind::Namespace)
-        | (OptionalOrder::Lose, OptionalKind::Calendar) => {}
+        | (OptionalOrder::Lose | OptionalOrder::Regain, OptionalKind::Calendar) => {}
     }
 }

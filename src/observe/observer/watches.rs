@@ -28,19 +28,19 @@ pub(super) enum WatchId {
 pub(super) struct Gates {
     /// Whether the first list of namespaces has ended, or failed. Only then does that of CronJobs begin, so that these have
     /// their defaults.
-    pub(super) are_namespaces_listed: OrderedSender<bool>,
+    pub(super) namespaces_listed: OrderedSender<bool>,
     /// The same for CronJobs, after which Jobs are listed: a Job takes several times the memory until its CronJob is known.
-    pub(super) are_cron_jobs_listed: OrderedSender<bool>,
+    pub(super) cron_jobs_listed: OrderedSender<bool>,
     /// Whether any CronJob names a calendar.
-    pub(super) are_calendars_needed: OrderedSender<bool>,
+    pub(super) calendars_needed: OrderedSender<bool>,
 }
 
 impl Gates {
     fn closed() -> Gates {
         Gates {
-            are_namespaces_listed: OrderedSender::new(false),
-            are_cron_jobs_listed: OrderedSender::new(false),
-            are_calendars_needed: OrderedSender::new(false),
+            namespaces_listed: OrderedSender::new(false),
+            cron_jobs_listed: OrderedSender::new(false),
+            calendars_needed: OrderedSender::new(false),
         }
     }
 }
@@ -69,8 +69,8 @@ impl Watches {
                 let relist = OrderedSender::new(0);
                 let watch = watch::watch(client.clone(), (scope, kind), default_zone, relist.subscribe());
                 let gate = match kind {
-                    Kind::CronJob => &of_scope.are_namespaces_listed,
-                    Kind::Job => &of_scope.are_cron_jobs_listed,
+                    Kind::CronJob => &of_scope.namespaces_listed,
+                    Kind::Job => &of_scope.cron_jobs_listed,
                 };
                 let id = WatchId::Needed(LinkId { scope: position, kind });
                 push(id, begin_after(gate.subscribe(), watch), relist);
@@ -80,7 +80,7 @@ impl Watches {
                 let watch = watch::optional_watch(client.clone(), (scope, kind), relist.subscribe());
                 let watch = match kind {
                     OptionalKind::Namespace => watch,
-                    OptionalKind::Calendar => begin_after(of_scope.are_calendars_needed.subscribe(), watch),
+                    OptionalKind::Calendar => begin_after(of_scope.calendars_needed.subscribe(), watch),
                 };
                 push(WatchId::Optional(OptionalId { scope: position, kind }), watch, relist);
             }

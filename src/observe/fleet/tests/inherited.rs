@@ -41,7 +41,7 @@ fn slots_of_a_freeze_are_frozen_and_not_lost() {
         let slot = world.slot(slot);
         assert_eq!(slot.outcome, frozen("10:04:30", "year end"));
         let text = slot.outcome.absence().unwrap();
-        assert_eq!(text, "the namespace was frozen until 5 May 10:04:30 UTC: year end");
+        assert_eq!(text, "in a freeze of the namespace until 5 May 10:04:30 UTC: year end");
         assert_eq!(slot.with_cronwheel, Some(Shadow::Holds("O-7: the namespace is frozen")));
     }
     let detail = world.detail();
@@ -71,6 +71,7 @@ fn after_a_freeze_lateness_counts_from_its_end() {
         let world = world("* * * * *", "", &script);
         let slot = world.slot("10:03");
         assert_eq!(slot.lateness(), Some(SignedDuration::from_secs(2)), "{end}");
+        assert_eq!(slot.with_cronwheel, None, "{end}");
         assert_eq!(world.detail().attention.len(), 0, "{end}");
         assert_eq!(world.detail().differences, [""; 0], "{end}");
         assert!(world.fleet.frozen_namespaces(world.now).is_empty(), "{end}");

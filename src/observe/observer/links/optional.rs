@@ -38,6 +38,8 @@ pub(in crate::observe::observer) enum OptionalOrder {
     Retain(BTreeSet<Uid>),
     /// The objects cannot be read any more.
     Lose,
+    /// The watch continues where it was.
+    Regain,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +86,10 @@ impl OptionalLinks {
                 (link.is_listed, link.failing) = (true, None);
                 OptionalOrder::Retain(std::mem::take(&mut link.listed))
             }
+            Signal::Opened if link.is_listed => {
+                link.failing = None;
+                OptionalOrder::Regain
+            }
             Signal::Opened => OptionalOrder::Nothing,
             Signal::Applied(seen) => {
                 let object = seen.object.ok().flatten();
@@ -91,6 +97,7 @@ impl OptionalLinks {
             }
             Signal::Deleted(seen) => seen.uid.map_or(OptionalOrder::Nothing, OptionalOrder::Remove),
             Signal::Failed(failure) => {
+                link.is_listed &= !failure.is_forbidden;
                 link.failing = Some(failure);
                 OptionalOrder::Lose
             }
@@ -124,9 +131,9 @@ impl OptionalLinks {
     }
 
     fn note(&self, kind: OptionalKind) -> Option<String> {
-        let failing = self
-            .links(kind)
-            .filter_map(|(scope, link)| Some((scope, link.failing.as_ref()?)));
+        // What was listed once is known until the watch continues, and the head of the page says that it fails.
+        let unlisted = self.links(kind).filter(|(_, link)| !link.is_listed);
+        let failing = unlisted.filter_map(|(scope, link)| Some((scope, link.failing.as_ref()?)));
         let failing: Vec<(&Scope, &Failure)> = failing.collect();
         let (_, failure) = failing.first()?;
         let of = of_scopes(&failing);
@@ -160,11 +167,11 @@ fn of_scopes(failing: &[(&Scope, &Failure)]) -> String {
         Scope::Namespace(name) => Some(&**name),
     });
     let names: Vec<&str> = names.collect();
-    let named = names[..names.len().min(NAMED_MAX)].join(", ");
+    let first = names[..names.len().min(NAMED_MAX)].join(", ");
     match names.len().saturating_sub(NAMED_MAX) {
         0 if names.is_empty() => String::new(),
-        0 => format!(" in {named}"),
-        n_more => format!(" in {named} and {n_more} more"),
+        0 => format!(" in {first}"),
+        n_more => format!(" in {first} and {n_more} more"),
     }
 }
 
@@ -200,10 +207,13 @@ mod tests {
                         group.";
         assert_eq!(links.notes(true), [expected]);
         links.take(namespace(1), Signal::ListDone);
+        links.take(namespace(1), failed("timed out", false));
         links.take(calendar, failed("timed out", false));
         let expected = "Calendars in shop are not known here, so slots without a Job of CronJobs with not-on are unknown: \
                         timed out.";
         assert_eq!(links.notes(true), [expected]);
         assert!(links.notes(false).is_empty(), "no CronJob names one");
+        links.take(namespace(1), failed("no", true));
+        assert_eq!(links.notes(false).len(), 1, "the right was taken away");
     }
 }

@@ -54,12 +54,7 @@ fn main() {
 fn measure(n_cron_jobs: usize, schedules: &[&str], n_minutes: i64) {
     let memory_before = resident_bytes();
     let mut now: Timestamp = "2026-05-05T10:00:30Z".parse().unwrap();
-    let mut fleet = Fleet::new(
-        FleetConfig {
-            n_slots_max: N_SLOTS_MAX,
-        },
-        now,
-    );
+    let mut fleet = Fleet::new(FleetConfig::of_slots(N_SLOTS_MAX), now);
     let start = Instant::now();
     for number in 0..n_cron_jobs {
         let mut facts = facts(number, schedules[number % schedules.len()], now);

@@ -21,6 +21,7 @@ mod check;
 mod error;
 mod explanation;
 mod json;
+mod namespaces;
 pub mod objects;
 mod reason;
 mod recorded;

@@ -1,7 +1,7 @@
 //! A read-only view of the CronJobs of a cluster: what ran, what is late, failed or lost and why, and what is due.
 //!
-//! It uses no controller: it watches CronJobs and Jobs like any client, on any cluster, beside any controller, and
-//! writes nothing to the cluster. Read in this order:
+//! It uses no controller: it watches CronJobs and Jobs, and namespaces and calendars where it may, like any client, on any
+//! cluster, beside any controller, and writes nothing to the cluster. Read in this order:
 //!
 //! - [`facts`]: the few fields of a CronJob and of a Job that the view needs.
 //! - [`slot`]: what became of one slot.

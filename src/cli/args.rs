@@ -159,18 +159,21 @@ pub enum Command {
     Shards(ShardsArgs),
     /// Serve a page with the CronJobs of a cluster: what ran, what is late, failed or lost and why, what is due
     ///
-    /// It works beside any controller and only reads: the account needs get, list and watch on cronjobs and jobs. A namespace
-    /// of --namespace that the account may not read is named, and the others are shown
+    /// It works beside any controller and only reads: the account needs get, list and watch on cronjobs and jobs. With the
+    /// same on namespaces and configmaps, it knows freezes, defaults of namespaces and calendars. A namespace of --namespace
+    /// that the account may not read is named, and the others are shown
     Ui(UiArgs),
     /// Print how punctual the CronJobs of a cluster were, what was lost and failed, and what could be better
     ///
     /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
-    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
+    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs. With the same on
+    /// namespaces and configmaps, it knows freezes, defaults of namespaces and calendars
     Report(ReportArgs),
     /// List the slots without a Job and why, with the command that starts them
     ///
     /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
-    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
+    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs. With the same on
+    /// namespaces and configmaps, it knows freezes, defaults of namespaces and calendars
     Missed(MissedArgs),
     /// Start the slots of one CronJob that have no Job
     ///

@@ -13,7 +13,7 @@ use crate::{
         fleet::{Fleet, FleetConfig, KEPT_SLOTS_MAX},
         history::ClusterId,
         observer::{NoHistory, Observed, Observer, Settings, source::Source},
-        words::thousands,
+        words::{frozen_text, thousands},
     },
     schedule::Zone,
     shard::Scope,
@@ -56,7 +56,7 @@ pub(super) async fn list(
         history,
         since,
     } = question;
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: SLOTS_MAX }, now());
+    let mut fleet = Fleet::new(FleetConfig::of_slots(SLOTS_MAX), now());
     fleet.keep_since(now().saturating_sub(since).unwrap_or(Timestamp::MIN));
     fleet.set_scopes(&scopes);
     if let Some(path) = history {
@@ -79,8 +79,9 @@ pub(super) async fn list(
     Ok(observed)
 }
 
-/// What the reader must know about the slots.
-pub(super) fn notes(fleet: &Fleet, source: &Source, since: Timestamp) -> Vec<String> {
+/// What the reader must know about the slots from an instant to another.
+pub(super) fn notes(fleet: &Fleet, source: &Source, (since, now): (Timestamp, Timestamp)) -> Vec<String> {
+    let frozen = frozen_text(&fleet.frozen_namespaces(now));
     let undecodable = source.last_undecodable.as_ref().map(|last| {
         let n_undecodable = source.n_undecodable;
         format!(
@@ -96,5 +97,13 @@ pub(super) fn notes(fleet: &Fleet, source: &Source, since: Timestamp) -> Vec<Str
         let cron_jobs = if n_cut == 1 { "CronJob" } else { "CronJobs" };
         format!("Of {n_cut} {cron_jobs} with more slots in this time, only the latest {n_slots} are known here.")
     });
-    undecodable.into_iter().chain(cut).collect()
+    let notes = source.notes.iter().cloned();
+    let limits = fleet.limits_reached();
+    limits
+        .into_iter()
+        .chain(frozen)
+        .chain(notes)
+        .chain(undecodable)
+        .chain(cut)
+        .collect()
 }

@@ -30,7 +30,8 @@ use crate::{
 /// Lists the slots without a Job and why, with the command that starts them.
 ///
 /// It works from the Jobs that exist: without --history, what is older than the Jobs that the cluster keeps is unknown. It
-/// only reads: the account needs get, list and watch on cronjobs and jobs.
+/// only reads: the account needs get, list and watch on cronjobs and jobs. With the same on
+/// namespaces and configmaps, it knows freezes, defaults of namespaces and calendars.
 #[derive(Args, Debug)]
 pub struct MissedArgs {
     /// The cluster, and what of it is listed.
@@ -95,7 +96,7 @@ fn missed(args: &MissedArgs, fleet: &Fleet, source: &Source, cluster: Cluster, n
         since,
         now,
         unreadable_namespaces: source.unreadable.iter().map(|one| one.namespace.clone()).collect(),
-        notes: notes(fleet, source, since).into_iter().chain(unknown).collect(),
+        notes: notes(fleet, source, (since, now)).into_iter().chain(unknown).collect(),
     };
     let cron_jobs = fleet
         .cron_jobs()

@@ -30,7 +30,8 @@ use crate::{
 /// Prints how punctual the CronJobs of a cluster were, what was lost and failed, and what would change with cronwheel.
 ///
 /// It works from the Jobs that exist: without --history, what is older than the Jobs that the cluster keeps is unknown. It
-/// only reads: the account needs get, list and watch on cronjobs and jobs.
+/// only reads: the account needs get, list and watch on cronjobs and jobs. With the same on
+/// namespaces and configmaps, it knows freezes, defaults of namespaces and calendars.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
     /// The cluster, and what of it is shown.
@@ -111,7 +112,7 @@ fn report(
         known_since: overview.known_since,
         unreadable_namespaces: source.unreadable.iter().map(|one| one.namespace.clone()).collect(),
         controllers: overview.controllers,
-        notes: notes(fleet, source, begin),
+        notes: notes(fleet, source, (begin, now)),
     };
     let forecast = Forecast::new(fleet.cron_jobs(), now, after(now, AHEAD));
     let histories = fleet.cron_jobs().map(|cron_job| CronJobHistory::from(&cron_job));

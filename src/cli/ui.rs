@@ -56,7 +56,8 @@ const HISTORY_DAYS_MAX: u32 = 3_660;
 
 /// Serves a page with the CronJobs of a cluster: what ran, what is late, failed or lost and why, and what is due.
 ///
-/// It only reads: the account needs get, list and watch on cronjobs and jobs.
+/// It only reads: the account needs get, list and watch on cronjobs and jobs. With the same on
+/// namespaces and configmaps, it knows freezes, defaults of namespaces and calendars.
 #[derive(Args, Debug)]
 pub struct UiArgs {
     /// The cluster, and what of it is shown.

@@ -8,6 +8,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     calendars::{GivenCalendars, unread_note},
+    namespaces::GivenNamespaces,
     recorded::RecordedEvent,
     yaml,
 };
@@ -92,6 +93,7 @@ pub struct Objects {
     /// The refusals of each CronJob, if an API server was asked.
     pub refusals: Option<Vec<Vec<String>>>,
     pub(super) calendars: GivenCalendars,
+    pub(super) namespaces: GivenNamespaces,
 }
 
 /// An input.
@@ -242,6 +244,7 @@ impl Objects {
             "Job" if is_batch => self.push(Kind::Job, place, value, None),
             "List" | "CronJobList" | "JobList" => {}
             "ConfigMap" if version == "v1" && self.calendars.take(&value) => {}
+            "Namespace" if version == "v1" && self.namespaces.take(&value) => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
     }
@@ -251,10 +254,25 @@ impl Objects {
         self.events = Some(RecordedEvent::of_object(events, uid));
     }
 
+    /// Gives a CronJob the defaults of its namespace. `hash` is an even hash of its uid.
+    pub fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
+        self.namespaces.inherit(namespace, schedule, hash);
+    }
+
     /// Gives a CronJob the calendar that it names. Returns what is to be said if it is not among the objects.
     pub fn resolve_calendar(&self, namespace: &str, schedule: &mut CronJobSchedule) -> Option<String> {
         self.calendars.calendars().resolve(namespace, schedule);
         unread_note(schedule.options())
+    }
+
+    /// A sentence about the freeze of a namespace.
+    pub fn freeze_text(&self, namespace: &str) -> Option<String> {
+        self.namespaces.freeze_text(namespace)
+    }
+
+    /// Keeps the options of a namespace.
+    pub fn take_namespace(&mut self, namespace: &Value) {
+        self.namespaces.take(namespace);
     }
 
     /// Notes that the ConfigMap that a CronJob names does not exist.

@@ -107,6 +107,7 @@ impl<'a> Trial<'a> {
         };
         let mut shard = ShardState::new(config, now);
         shard.calendars = world.calendars.calendars().clone();
+        world.namespaces.tell(&mut shard, &record.identity.namespace, now);
         shard.lead(now);
         shard.template_memory = TemplateMemory::new(u64::MAX);
         shard.decisions = Some(Vec::new());

@@ -12,6 +12,7 @@ use serde_json::{
 
 use super::{
     calendars::{GivenCalendars, unread_note},
+    namespaces::GivenNamespaces,
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
     recorded::{RecordedEvent, last_change},
     refusals,
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     kube_api::objects::decode::{DecodeError, Decoder, ReceivedJob},
     schedule::Zone,
-    shard::{CronJobRecord, JobRecord, Uid},
+    shard::{CronJobRecord, JobRecord, Uid, hash::spread_hash},
 };
 
 /// All objects that exist.
@@ -38,6 +39,7 @@ pub(super) struct World {
     /// The Events of the CronJob in a cluster, the latest first; `None` if they were not read.
     pub(super) events: Option<Vec<RecordedEvent>>,
     pub(super) calendars: GivenCalendars,
+    pub(super) namespaces: GivenNamespaces,
 }
 
 /// What a Job says about why it is still active.
@@ -64,6 +66,8 @@ pub(super) struct Subject {
     pub(super) refusals: Vec<String>,
     /// The last change of the spec, as far as `managedFields` says.
     pub(super) changed: Option<Timestamp>,
+    /// Whether the uid, which determines the offset of `spread`, is not given.
+    has_no_uid: bool,
 }
 
 impl JobFacts {
@@ -99,6 +103,7 @@ impl World {
             events,
             refusals,
             calendars,
+            namespaces,
             ..
         } = objects;
         leave_out_jobs(&mut objects, notes);
@@ -113,6 +118,7 @@ impl World {
             broken,
             events,
             calendars,
+            namespaces,
             ..World::default()
         };
         for mut object in objects {
@@ -141,9 +147,14 @@ impl World {
         }
     }
 
-    /// Adds a CronJob, with the calendar that it names and notes about its options.
+    /// Adds a CronJob, with the defaults of its namespace, the calendar that it names, and notes about its options.
     fn add_subject(&mut self, mut subject: Subject) {
         if let Ok(record) = &mut subject.record {
+            let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
+            self.namespaces.inherit(namespace, &mut record.schedule, hash);
+            if subject.has_no_uid {
+                record.schedule.forget_offset();
+            }
             let calendars = self.calendars.calendars();
             calendars.resolve(&record.identity.namespace, &mut record.schedule);
             let options = record.schedule.options();
@@ -245,6 +256,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         notes,
         refusals,
         changed: last_change(&object.value),
+        has_no_uid,
     })
 }
 

@@ -36,6 +36,8 @@ pub struct CronJobAdviceInput<'a> {
     pub n_failed: u64,
     /// Whether the built-in controller runs it, which ignores its options.
     pub ignores_options: bool,
+    /// The end of the last freeze of its namespace.
+    pub frozen_until: Option<Timestamp>,
 }
 
 impl<'a> From<&CronJobAdviceInput<'a>> for ForecastInput<'a> {
@@ -43,6 +45,7 @@ impl<'a> From<&CronJobAdviceInput<'a>> for ForecastInput<'a> {
         ForecastInput {
             facts: input.facts,
             ignores_options: input.ignores_options,
+            frozen_until: input.frozen_until,
         }
     }
 }
@@ -61,6 +64,7 @@ impl<'a> From<&CronJobView<'a>> for CronJobAdviceInput<'a> {
             n_succeeded,
             n_failed,
             ignores_options: view.ignores_options(),
+            frozen_until: ForecastInput::from(*view).frozen_until,
         }
     }
 }
@@ -81,6 +85,7 @@ struct OwnInput {
     n_succeeded: u64,
     n_failed: u64,
     ignores_options: bool,
+    frozen_until: Option<Timestamp>,
 }
 
 impl AdviceInputs {
@@ -109,6 +114,7 @@ impl OwnInput {
             n_succeeded,
             n_failed,
             ignores_options,
+            frozen_until,
         } = CronJobAdviceInput::from(view);
         Some(OwnInput {
             facts,
@@ -117,6 +123,7 @@ impl OwnInput {
             n_succeeded,
             n_failed,
             ignores_options,
+            frozen_until,
         })
     }
 
@@ -128,6 +135,7 @@ impl OwnInput {
             n_succeeded: self.n_succeeded,
             n_failed: self.n_failed,
             ignores_options: self.ignores_options,
+            frozen_until: self.frozen_until,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
-    schedule::{ConcurrencyPolicy, CronJobSchedule},
-    shard::Uid,
+    schedule::{ConcurrencyPolicy, CronJobSchedule, options::NamespaceOptions},
+    shard::{ReadCalendar, Uid},
 };
 
 /// A CronJob in its last observed form.
@@ -201,7 +201,57 @@ impl Observation {
     }
 }
 
-/// The kinds that are watched.
+/// A namespace, as far as its CronJobs get something from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceFacts {
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// The options in its annotations; `None` without any.
+    pub options: Option<Box<NamespaceOptions>>,
+    /// The last time at which the client that owns the annotation of the freeze changed anything.
+    pub freeze_changed: Option<Timestamp>,
+}
+
+/// A calendar of the option `not-on`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CalendarFacts {
+    /// `metadata.uid` of the ConfigMap.
+    pub uid: Uid,
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// Its dates, or why they cannot be used.
+    pub calendar: ReadCalendar,
+}
+
+/// A freeze of a namespace, as far as it was observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreezeSpan {
+    /// The namespace.
+    pub namespace: Box<str>,
+    /// It did not begin earlier.
+    pub earliest_begin: Timestamp,
+    /// It had begun by then.
+    pub from: Timestamp,
+    /// It still held until then.
+    pub until: Timestamp,
+    /// It did not end later.
+    pub latest_end: Timestamp,
+    /// Its reason; may be empty.
+    pub reason: Box<str>,
+}
+
+/// The kinds that are read if the account may. Without them, the view knows less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::observe) enum OptionalKind {
+    Namespace,
+    Calendar,
+}
+
+/// The kinds that the view needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::observe) enum Kind {
     CronJob,
@@ -226,6 +276,8 @@ pub enum Record {
     },
     /// A CronJob was created, changed or deleted.
     Change(CronJobChange),
+    /// A freeze began, changed or ended; replaces the former record with the same `from`.
+    Freeze(FreezeSpan),
     /// The end of the current period of observation moves; a new `from` begins a period.
     Observation(Observation),
 }

@@ -17,8 +17,11 @@ mod detail;
 mod due_slots;
 mod early_runs;
 mod era;
+mod freezes;
+mod inherited;
 mod judge;
 mod last_outcomes;
+mod limits;
 mod listed;
 mod load;
 mod minutes;
@@ -34,12 +37,13 @@ mod rows;
 mod second;
 mod shadow;
 mod slot_record;
+mod starts;
 mod strip;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use self::{
     cells::Cells,
@@ -47,34 +51,20 @@ use self::{
     cron_job::{CronJob, Leaving, Surroundings},
     cron_jobs::{CronJobKey, CronJobs},
     early_runs::EarlyRuns,
+    inherited::Inherited,
+    limits::Overflows,
     listed::Listed,
     names::NameIds,
     observations::Observations,
     records::Outbox,
     second::Second,
 };
-pub use self::{cron_job_view::CronJobView, due_slots::KEPT_SLOTS_MAX};
+pub use self::{cron_job_view::CronJobView, due_slots::KEPT_SLOTS_MAX, limits::FleetConfig};
 use super::{
     facts::{CronJobFacts, Kind, Run},
     forecast::Forecast,
 };
 use crate::shard::Uid;
-
-/// The time that the forecast covers: a day, and the time until it is computed again.
-const FORECAST_LENGTH: SignedDuration = SignedDuration::from_hours(25);
-
-/// The forecast is not computed more often.
-const FORECAST_INTERVAL_MIN: SignedDuration = SignedDuration::from_mins(1);
-
-/// The forecast is computed again after this time, even if no schedule changed.
-const FORECAST_INTERVAL_MAX: SignedDuration = SignedDuration::from_mins(30);
-
-/// What a fleet keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FleetConfig {
-    /// Maximum number of slots of each CronJob.
-    pub n_slots_max: usize,
-}
 
 /// All CronJobs of a cluster with their Jobs.
 #[derive(Debug)]
@@ -87,6 +77,8 @@ pub struct Fleet {
     jobs: BTreeMap<Uid, CronJobKey>,
     early_runs: EarlyRuns,
     observations: Observations,
+    inherited: Inherited,
+    overflows: Overflows,
     ids: NameIds,
     cells: Cells,
     creators: Creators,
@@ -112,6 +104,8 @@ impl Fleet {
             jobs: BTreeMap::new(),
             early_runs: EarlyRuns::default(),
             observations: Observations::default(),
+            inherited: Inherited::default(),
+            overflows: Overflows::default(),
             ids: NameIds::default(),
             cells: Cells::default(),
             creators: Creators::default(),
@@ -127,7 +121,11 @@ impl Fleet {
     }
 
     /// A CronJob was listed, created or changed.
-    pub fn apply_cron_job(&mut self, facts: CronJobFacts, now: Timestamp) {
+    pub fn apply_cron_job(&mut self, mut facts: CronJobFacts, now: Timestamp) {
+        self.complete(&mut facts);
+        if !self.has_room_for_cron_job(&facts.uid) {
+            return;
+        }
         let key = self
             .cron_jobs
             .insert(&facts.uid, &facts.namespace, &facts.name, &mut self.ids);
@@ -174,9 +172,14 @@ impl Fleet {
         let known = self.cron_jobs.key(&run.cron_job);
         let Some(key) = known else {
             self.jobs.remove(&run.job_uid);
-            self.early_runs.put(run);
+            if self.has_room_for_early_run() {
+                self.early_runs.put(run);
+            }
             return;
         };
+        if !self.has_room_for_job(&run.job_uid) {
+            return;
+        }
         self.put_run(key, &run);
         self.touch(key, now);
     }
@@ -285,20 +288,12 @@ impl Fleet {
             return Some(self.forecast_computed);
         }
         let outcome = self.wakeups.first().map(|(at, _)| at.timestamp());
-        let stale = self
-            .is_forecast_stale
-            .then(|| self.forecast_computed + FORECAST_INTERVAL_MIN);
-        outcome.into_iter().chain(stale).min()
+        outcome.into_iter().chain(self.forecast_due()).min()
     }
 
     /// A number that changes when a view may differ, except by the passing of time.
     pub fn version(&self) -> u64 {
         self.version
-    }
-
-    /// The starts of the next 24 hours at least, as they were known in the last half hour.
-    pub fn forecast(&self) -> &Forecast {
-        &self.forecast
     }
 
     /// Places a Job of the cluster.
@@ -359,6 +354,7 @@ impl Fleet {
             n_slots_max: self.config.n_slots_max,
             kept_since: self.kept_since,
             observations: &self.observations,
+            freezes: &self.inherited.freezes,
             ids: &self.ids,
             cells: &mut self.cells,
         });
@@ -371,23 +367,6 @@ impl Fleet {
                 self.wakeups.insert((wakeup, key));
             }
         }
-    }
-
-    fn refresh_forecast(&mut self, now: Timestamp) {
-        let age = now.duration_since(self.forecast_computed);
-        let has_passed = self.forecast.peak().is_some_and(|peak| peak.at < now);
-        let is_due = (self.is_forecast_stale || has_passed) && age >= FORECAST_INTERVAL_MIN;
-        let is_first = self.is_forecast_stale && self.forecast.namespaces().next().is_none();
-        if !is_due && !is_first && age < FORECAST_INTERVAL_MAX {
-            return;
-        }
-        let inputs = self
-            .cron_jobs
-            .iter()
-            .filter_map(|(_, cron_job)| cron_job.forecast_input());
-        self.forecast = Forecast::new(inputs, now, now.saturating_add(FORECAST_LENGTH).unwrap_or(now));
-        (self.forecast_computed, self.is_forecast_stale) = (now, false);
-        self.version += 1;
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     facts::CronJobFacts,
     view::{ClockChange, Peak},
 };
-use crate::schedule::{CronJobSchedule, Zone, after};
+use crate::schedule::{CronJobSchedule, Zone, after, due};
 
 const MINUTE_SECONDS: i64 = 60;
 
@@ -56,6 +56,8 @@ pub struct ForecastInput<'a> {
     pub facts: &'a CronJobFacts,
     /// Whether the built-in controller runs it, which ignores its options.
     pub ignores_options: bool,
+    /// The end of a freeze: nothing starts before.
+    pub frozen_until: Option<Timestamp>,
 }
 
 impl<'a> From<&'a CronJobFacts> for ForecastInput<'a> {
@@ -63,6 +65,7 @@ impl<'a> From<&'a CronJobFacts> for ForecastInput<'a> {
         ForecastInput {
             facts,
             ignores_options: false,
+            frozen_until: None,
         }
     }
 }
@@ -89,6 +92,10 @@ struct ChainKey {
     first: Option<Timestamp>,
     /// The time from a slot to its start.
     offset: SignedDuration,
+    /// Namespace and name of the calendar on whose dates nothing starts.
+    calendar: Option<(Box<str>, Box<str>)>,
+    /// The end of a freeze in the time of the forecast.
+    frozen_until: Option<Timestamp>,
 }
 
 impl Forecast {
@@ -235,8 +242,13 @@ impl Forecast {
                 _ => next,
             }
         };
-        let first = first.or_else(|| schedule.next_run(self.from, after(before(self.from), -key.offset)));
-        let starts = std::iter::successors(first, next).map(|at| after(at, key.offset));
+        let from = after(before(self.from), -key.offset);
+        let first = first.or_else(|| parsed.next_after(from, &schedule.default_zone));
+        let slots = std::iter::successors(first, next);
+        let exclusion = key.calendar.as_ref().and_then(|_| schedule.exclusion());
+        let slots = slots.filter(|at| exclusion.is_none_or(|exclusion| !exclusion.excludes(*at)));
+        let starts = slots.map(|at| after(at, key.offset));
+        let starts = starts.skip_while(|start| key.frozen_until.is_some_and(|until| *start < until));
         let mut n_starts = 0;
         for start in starts.take_while(|start| *start < self.to) {
             if let Some(place) = self.place_of(start) {
@@ -299,10 +311,13 @@ fn chain_key(input: ForecastInput<'_>, from: Timestamp) -> Option<ChainKey> {
     }
     let anchor = cron_job.last_schedule_time.unwrap_or(cron_job.created);
     let first = if parsed.is_every() {
-        Some(schedule.next_run(anchor, after(before(from), -offset))?)
+        let instant = after(before(from), -offset);
+        Some(due::next_in_chain(parsed, &schedule.default_zone, anchor, instant)?)
     } else {
         None
     };
+    let calendar = schedule.options().not_on.as_ref();
+    let calendar = calendar.filter(|not_on| !input.ignores_options && not_on.known().is_some());
     Some(ChainKey {
         text: schedule.text.clone(),
         time_zone: schedule.time_zone.clone(),
@@ -310,6 +325,8 @@ fn chain_key(input: ForecastInput<'_>, from: Timestamp) -> Option<ChainKey> {
         options: parsed.options_key(),
         first,
         offset,
+        calendar: calendar.map(|not_on| (cron_job.namespace.clone(), not_on.name.clone())),
+        frozen_until: input.frozen_until.filter(|until| from < *until),
     })
 }
 

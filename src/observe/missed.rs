@@ -57,7 +57,7 @@ pub struct Missed {
     pub n_cron_jobs: u64,
     /// Number of slots without a Job.
     pub n_slots: u64,
-    /// Number of slots that may have had a Job.
+    /// Number of slots that may have had a Job, or may need none.
     pub n_unknown: u64,
     /// The slots by CronJob and cause; at most 1,000 entries.
     pub missed: Vec<MissedEntry>,
@@ -73,8 +73,8 @@ pub struct MissedEntry {
     pub namespace: Box<str>,
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`, `Missed`, `Resumed`, `Open`
-    /// or `Unknown`.
+    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`,
+    /// `Missed`, `Resumed`, `Frozen`, `Excluded`, `Open` or `Unknown`.
     pub reason: &'static str,
     /// The reason in words.
     pub sentence: String,
@@ -88,37 +88,51 @@ pub struct MissedEntry {
     pub last: Timestamp,
     /// The last slots, at most 100, in order.
     pub slots: Vec<Timestamp>,
-    /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if the CronJob is being
-    /// deleted.
+    /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if it would start none: the
+    /// CronJob is being deleted, a calendar excludes the slots, or the namespace is still frozen.
     pub command: Option<String>,
 }
 
-/// Why a slot has no Job, as the name in JSON, and the Job that held it.
-type Cause = (&'static str, Option<Box<str>>);
-
-/// The cause of a slot. `None` for one with a Job, and for one that shares the Job of its minute.
-fn cause(outcome: &SlotOutcome) -> Option<Cause> {
-    match outcome {
-        SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => None,
-        SlotOutcome::Open => Some(("Open", None)),
-        SlotOutcome::Lost(reason) => Some((reason.as_str(), None)),
-        SlotOutcome::Skipped(skipped) => {
-            let holder = match skipped {
-                SkipCause::HeldByForbid { job_name } => Some(job_name.clone()),
-                SkipCause::Suspended
-                | SkipCause::ScheduleChanged
-                | SkipCause::Deleting
-                | SkipCause::SameMinute
-                | SkipCause::Missed
-                | SkipCause::Resumed => None,
-            };
-            Some((skipped.as_str(), holder))
-        }
-        SlotOutcome::NotObserved => Some((UNKNOWN, None)),
-    }
+/// Why a slot has no Job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cause {
+    /// The name in JSON.
+    reason: &'static str,
+    /// The Job that held it.
+    held_by: Option<Box<str>>,
+    sentence: String,
+    /// Whether `cronwheel backfill` starts such slots.
+    can_start: bool,
 }
 
-/// The cause of a slot that may have had a Job.
+/// The cause of a slot. `None` for one with a Job, and for one that shares the Job of its minute.
+fn cause(outcome: &SlotOutcome, now: Timestamp) -> Option<Cause> {
+    let reason = match outcome {
+        SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => return None,
+        SlotOutcome::Open => "Open",
+        SlotOutcome::Lost(reason) => reason.as_str(),
+        SlotOutcome::Skipped(skipped) => skipped.as_str(),
+        SlotOutcome::NotObserved | SlotOutcome::Undecided(_) => UNKNOWN,
+    };
+    let held_by = if let SlotOutcome::Skipped(SkipCause::HeldByForbid { job_name }) = outcome {
+        Some(job_name.clone())
+    } else {
+        None
+    };
+    let is_frozen = matches!(outcome, SlotOutcome::Skipped(SkipCause::Frozen { until, .. }) if now < *until);
+    let is_unwanted = matches!(
+        outcome,
+        SlotOutcome::Skipped(SkipCause::Deleting | SkipCause::Excluded { .. })
+    );
+    Some(Cause {
+        reason,
+        held_by,
+        sentence: outcome.absence()?,
+        can_start: !is_frozen && !is_unwanted,
+    })
+}
+
+/// The cause of a slot that may have had a Job, or may need none.
 const UNKNOWN: &str = "Unknown";
 
 impl Missed {
@@ -179,7 +193,7 @@ fn entries(name: &CronJobName, slots: &[Slot], source: &MissedSource, command: &
     let mut by_cause: BTreeMap<Cause, Vec<&Slot>> = BTreeMap::new();
     for slot in slots {
         let is_meant = slot.at <= source.now && (slot.at >= source.since || slot.outcome == SlotOutcome::Open);
-        if let Some(cause) = cause(&slot.outcome).filter(|_| is_meant) {
+        if let Some(cause) = cause(&slot.outcome, source.now).filter(|_| is_meant) {
             by_cause.entry(cause).or_default().push(slot);
         }
     }
@@ -189,17 +203,16 @@ fn entries(name: &CronJobName, slots: &[Slot], source: &MissedSource, command: &
     entries
 }
 
-fn entry(
-    name: &CronJobName,
-    (reason, held_by): Cause,
-    slots: Vec<&Slot>,
-    command: &BackfillCommand,
-) -> Option<MissedEntry> {
-    let sentence = slots.first()?.outcome.absence()?;
+fn entry(name: &CronJobName, cause: Cause, slots: Vec<&Slot>, command: &BackfillCommand) -> Option<MissedEntry> {
+    let Cause {
+        reason,
+        held_by,
+        sentence,
+        can_start,
+    } = cause;
     let (n_slots, mut slots) = (slots.len(), slots.into_iter().map(|slot| slot.at).collect::<Vec<_>>());
     slots.sort_unstable();
     let (first, last) = (*slots.first()?, *slots.last()?);
-    let is_deleting = reason == SkipCause::Deleting.as_str();
     let meant = Meant {
         from: first,
         to: last,
@@ -215,7 +228,7 @@ fn entry(
         first,
         last,
         slots: slots.split_off(n_slots.saturating_sub(SLOTS_MAX)),
-        command: (!is_deleting).then(|| command.line(name, meant)),
+        command: can_start.then(|| command.line(name, meant)),
     })
 }
 

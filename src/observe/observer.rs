@@ -3,8 +3,11 @@
 //! It owns no task of its own: the command joins it with the page. The lock of the fleet is held for one chunk of signals
 //! or one view, never across an await.
 
+mod keeper;
 mod links;
+mod orders;
 pub mod source;
+mod watches;
 
 use std::{
     convert::Infallible,
@@ -13,21 +16,23 @@ use std::{
 };
 
 use futures::{
-    StreamExt, future,
-    stream::{self, BoxStream, ReadyChunks, SelectAll},
+    StreamExt,
+    stream::{BoxStream, ReadyChunks, SelectAll},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 
+pub use self::keeper::{Keeper, NoHistory};
 use self::{
-    links::{LinkId, Links, Order},
+    links::{Links, optional::OptionalLinks},
+    orders::{obey, obey_optional},
     source::Source,
+    watches::{Gates, WatchId, Watches},
 };
 use super::{
-    facts::{Kind, Record},
+    facts::{Kind, OptionalKind, Record},
     fleet::Fleet,
-    history::History,
-    watch::{self, Object, signals::Signal},
+    watch::signals::Signal,
 };
 use crate::{
     kube_api::latest_value::{LatestReceiver, LatestSender},
@@ -68,47 +73,6 @@ pub enum ObserveError {
     /// The API server does not answer, or answers with an error.
     #[error("cannot list CronJobs and Jobs: {0}")]
     Failed(String),
-}
-
-/// Receives what happened.
-pub trait Keeper: Send {
-    /// Stores the records. Called every second, also without records, so that it knows the time.
-    fn keep(&mut self, records: Vec<Record>, now: Timestamp);
-
-    /// What is wrong, for the head of the page: sentences with full stops.
-    fn problems(&self) -> Vec<String>;
-}
-
-/// Keeps nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct NoHistory;
-
-impl Keeper for NoHistory {
-    fn keep(&mut self, _: Vec<Record>, _: Timestamp) {}
-
-    fn problems(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-impl Keeper for History {
-    fn keep(&mut self, records: Vec<Record>, now: Timestamp) {
-        self.record(records, now);
-    }
-
-    fn problems(&self) -> Vec<String> {
-        self.banners().into_iter().map(|banner| banner.sentence).collect()
-    }
-}
-
-impl Keeper for Box<dyn Keeper> {
-    fn keep(&mut self, records: Vec<Record>, now: Timestamp) {
-        (**self).keep(records, now);
-    }
-
-    fn problems(&self) -> Vec<String> {
-        (**self).problems()
-    }
 }
 
 /// What was observed, for those who show it. Clones share it.
@@ -172,12 +136,11 @@ pub struct Observer<N, K> {
     now: N,
     observed: Observed,
     keeper: K,
-    signals: ReadyChunks<SelectAll<BoxStream<'static, (LinkId, Signal)>>>,
+    signals: ReadyChunks<SelectAll<BoxStream<'static, (WatchId, Signal)>>>,
     links: Links,
-    relists: Vec<(LinkId, LatestSender<u64>)>,
-    /// Whether the first list of CronJobs has ended, or failed, by the position of the scope. Only then does that of Jobs
-    /// begin: a Job takes several times the memory until its CronJob is known.
-    are_cron_jobs_listed: Vec<LatestSender<bool>>,
+    optional_links: OptionalLinks,
+    relists: Vec<(WatchId, LatestSender<u64>)>,
+    gates: Vec<Gates>,
     /// The last step.
     stepped: Timestamp,
     is_current: bool,
@@ -197,22 +160,11 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             now,
         } = settings;
         observed.fleet().set_scopes(&scopes);
-        let mut signals = SelectAll::new();
-        let (mut relists, mut are_cron_jobs_listed) = (Vec::new(), Vec::new());
-        for (position, scope) in scopes.iter().enumerate() {
-            let are_listed = LatestSender::new(false);
-            for kind in Kind::ALL {
-                let (id, relist) = (LinkId { scope: position, kind }, LatestSender::new(0));
-                let watch = watch::watch(client.clone(), (scope, kind), &default_zone, relist.subscribe());
-                let watch = match kind {
-                    Kind::CronJob => watch,
-                    Kind::Job => begin_after(are_listed.subscribe(), watch),
-                };
-                signals.push(watch.map(move |signal| (id, signal)).boxed());
-                relists.push((id, relist));
-            }
-            are_cron_jobs_listed.push(are_listed);
-        }
+        let Watches {
+            signals,
+            relists,
+            gates,
+        } = Watches::new(&client, &scopes, &default_zone);
         let begun = now();
         Observer {
             now,
@@ -220,8 +172,9 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             keeper,
             signals: signals.ready_chunks(CHUNK_MAX),
             links: Links::new(&scopes),
+            optional_links: OptionalLinks::new(&scopes),
             relists,
-            are_cron_jobs_listed,
+            gates,
             stepped: begun,
             is_current: false,
             fleet_version: 0,
@@ -258,7 +211,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
     ///
     /// Any failure except for the missing permission on some of the namespaces.
     pub async fn list(mut self) -> Result<(), ObserveError> {
-        while !self.links.is_complete() {
+        while !self.is_complete() {
             self.step().await?;
             if let Some((_, failure)) = self.links.failure() {
                 return Err(ObserveError::Failed(failure.to_owned()));
@@ -270,6 +223,15 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             return Err(ObserveError::NothingReadable(problems.join("; ")));
         }
         Ok(())
+    }
+
+    /// Whether everything was listed that can be.
+    fn is_complete(&self) -> bool {
+        let needs_calendars = self.observed.fleet().needs_calendars();
+        let optional = &self.optional_links;
+        self.links.is_complete()
+            && optional.is_settled(OptionalKind::Namespace)
+            && (!needs_calendars || optional.is_settled(OptionalKind::Calendar))
     }
 
     /// Waits for signals or for the next due moment, and brings the fleet up to date.
@@ -286,11 +248,13 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             self.observed.fleet().set_watches_current(false, self.stepped);
             self.is_current = false;
             self.links.relist_all();
+            let optional = self.relists.iter().filter(|(id, _)| matches!(id, WatchId::Optional(_)));
+            optional.for_each(|(_, relist)| relist.update(|n_relists| n_relists + 1));
         }
         self.stepped = now;
         self.take(signals, now);
         for id in self.links.take_relists() {
-            let relists = self.relists.iter().filter(|(of, _)| *of == id);
+            let relists = self.relists.iter().filter(|(of, _)| *of == WatchId::Needed(id));
             relists.for_each(|(_, relist)| relist.update(|n_relists| n_relists + 1));
         }
         self.settle(now);
@@ -316,18 +280,31 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
         wait.unwrap_or(SLEEP_MAX).clamp(SLEEP_MIN, SLEEP_MAX)
     }
 
-    fn take(&mut self, signals: Vec<(LinkId, Signal)>, now: Timestamp) {
+    fn take(&mut self, signals: Vec<(WatchId, Signal)>, now: Timestamp) {
         let mut fleet = self.observed.fleet();
         for (id, signal) in signals {
-            if id.kind == Kind::CronJob && matches!(signal, Signal::ListDone | Signal::Failed(_)) {
-                self.are_cron_jobs_listed[id.scope].set(true);
+            let is_list_over = matches!(signal, Signal::ListDone | Signal::Failed(_));
+            match id {
+                WatchId::Needed(id) => {
+                    if id.kind == Kind::CronJob && is_list_over {
+                        self.gates[id.scope].cron_jobs_listed.set(true);
+                    }
+                    let order = self.links.take(id, signal, now);
+                    obey(&mut fleet, order, (id.kind, self.links.namespace(id.scope)), now);
+                }
+                WatchId::Optional(id) => {
+                    let order = self.optional_links.take(id, signal);
+                    obey_optional(&mut fleet, order, (id.kind, self.links.namespace(id.scope)), now);
+                    if id.kind == OptionalKind::Namespace && is_list_over {
+                        self.gates[id.scope].namespaces_listed.set(true);
+                    }
+                }
             }
-            let order = self.links.take(id, signal, now);
-            let namespace = match self.links.scope(id) {
-                Scope::Cluster => None,
-                Scope::Namespace(name) => Some(&**name),
-            };
-            obey(&mut fleet, order, (id.kind, namespace), now);
+        }
+        if fleet.needs_calendars() {
+            for gates in &self.gates {
+                gates.calendars_needed.set(true);
+            }
         }
     }
 
@@ -345,7 +322,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             fleet.advance(now);
         }
         self.records.append(&mut fleet.take_records());
-        let fleet_version = fleet.version();
+        let (fleet_version, needs_calendars) = (fleet.version(), fleet.needs_calendars());
         drop(fleet);
         if is_kept_due {
             self.keep(now);
@@ -357,6 +334,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             unreadable: self.links.unreadable(),
             n_undecodable,
             last_undecodable: last_undecodable.map(str::to_owned),
+            notes: self.optional_links.notes(needs_calendars),
             history_problems: self.keeper.problems(),
         };
         if self.observed.set_source(source) || fleet_version != self.fleet_version {
@@ -368,28 +346,5 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
     fn keep(&mut self, now: Timestamp) {
         self.kept = now;
         self.keeper.keep(std::mem::take(&mut self.records), now);
-    }
-}
-
-/// A stream that begins when the value is true.
-fn begin_after<T: Send + 'static>(
-    mut begin: LatestReceiver<bool>,
-    stream: BoxStream<'static, T>,
-) -> BoxStream<'static, T> {
-    let begin = stream::once(async move { begin.wait_for(|is_begun| *is_begun).await });
-    begin.filter_map(|()| future::ready(None)).chain(stream).boxed()
-}
-
-/// Changes the fleet.
-fn obey(fleet: &mut Fleet, order: Order, (kind, namespace): (Kind, Option<&str>), now: Timestamp) {
-    match (order, kind) {
-        (Order::Nothing, _) => {}
-        (Order::Apply(Object::CronJob(facts)), _) => fleet.apply_cron_job(*facts, now),
-        (Order::Apply(Object::Run(run)), _) => fleet.apply_run(*run, now),
-        (Order::Remove(uid), Kind::CronJob) => fleet.remove_cron_job(&uid, now),
-        (Order::Remove(uid), Kind::Job) => fleet.remove_run(&uid, now),
-        (Order::Retain(uids), Kind::CronJob) => fleet.retain_cron_jobs(&uids, namespace, now),
-        (Order::Retain(uids), Kind::Job) => fleet.retain_runs(&uids, namespace, now),
-        (Order::Forget, _) => fleet.forget_namespace(namespace.unwrap_or_default()),
     }
 }

@@ -74,6 +74,8 @@ pub struct Heading {
     pub is_listed: bool,
     /// What the reader must know about the view, such as a damaged history. Sentences.
     pub banners: Vec<String>,
+    /// What is good to know, such as frozen namespaces. Sentences.
+    pub notes: Vec<String>,
     /// Namespaces that the account may not read.
     pub unreadable_namespaces: Vec<Box<str>>,
     /// The namespaces with CronJobs, by name.

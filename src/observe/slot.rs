@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::RunResult;
+use super::{facts::RunResult, words::instant_text};
 
 /// A run that starts later than this after its slot is late. The alerts of the chart use the same objective.
 pub const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
@@ -12,8 +12,8 @@ pub const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 pub struct Slot {
     /// The due instant.
     pub at: Timestamp,
-    /// The CronJob asked to wait until then: Forbid waited for an earlier Job, `spec.suspend` was true, or the option
-    /// `spread` starts the slot later.
+    /// The CronJob asked to wait until then: Forbid waited for an earlier Job, `spec.suspend` was true, the namespace was
+    /// frozen, or the option `spread` starts the slot later.
     pub held_until: Option<Timestamp>,
     /// What became of it.
     pub outcome: SlotOutcome,
@@ -50,6 +50,32 @@ pub enum SlotOutcome {
     Skipped(SkipCause),
     /// Whether a Job was created is not known: nothing watched the cluster, and it keeps no Jobs of that time.
     NotObserved,
+    /// No Job was created, and whether the CronJob asks for one is not known.
+    Undecided(Doubt),
+}
+
+/// Why it is not known whether a slot should have a Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The calendar of this name, which `not-on` names, was not read.
+    Calendar(Box<str>),
+    /// Its namespace has or had a freeze that ends or ended then, and it is not known when the freeze began.
+    Freeze(Timestamp),
+}
+
+impl Doubt {
+    /// The doubt in words.
+    pub fn sentence(&self) -> String {
+        match self {
+            Doubt::Calendar(name) => {
+                format!("no Job; the calendar {name} was not read, so it may exclude the date")
+            }
+            Doubt::Freeze(until) => {
+                let until = instant_text(*until);
+                format!("no Job; the namespace has a freeze until {until}, and it is not known since when")
+            }
+        }
+    }
 }
 
 /// Why a slot was lost.
@@ -103,6 +129,20 @@ pub enum SkipCause {
     Missed,
     /// `spec.suspend` was true, and the option `on-resume` is `skip`.
     Resumed,
+    /// The namespace was frozen.
+    Frozen {
+        /// The end of the freeze.
+        until: Timestamp,
+        /// Its reason; may be empty.
+        reason: Box<str>,
+    },
+    /// The calendar of `not-on` excludes the date of the slot.
+    Excluded {
+        /// The name of the calendar.
+        calendar: Box<str>,
+        /// Its note on the date; may be empty.
+        note: Box<str>,
+    },
 }
 
 impl SkipCause {
@@ -116,6 +156,8 @@ impl SkipCause {
             SkipCause::SameMinute => "SameMinute",
             SkipCause::Missed => "Missed",
             SkipCause::Resumed => "Resumed",
+            SkipCause::Frozen { .. } => "Frozen",
+            SkipCause::Excluded { .. } => "Excluded",
         }
     }
 
@@ -129,7 +171,23 @@ impl SkipCause {
             SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
             SkipCause::Missed => "the slot was missed, and missed-runs is skip".to_owned(),
             SkipCause::Resumed => "the CronJob was suspended, and on-resume is skip".to_owned(),
+            SkipCause::Frozen { until, reason } => {
+                let until = instant_text(*until);
+                with_reason(format!("in a freeze of the namespace until {until}"), reason)
+            }
+            SkipCause::Excluded { calendar, note } => {
+                with_reason(format!("the calendar {calendar} excludes the date"), note)
+            }
         }
+    }
+}
+
+/// A sentence, and a text that people wrote about it.
+pub(in crate::observe) fn with_reason(sentence: String, reason: &str) -> String {
+    if reason.is_empty() {
+        sentence
+    } else {
+        format!("{sentence}: {reason}")
     }
 }
 
@@ -142,6 +200,7 @@ impl SlotOutcome {
             SlotOutcome::Lost(reason) => reason.sentence().to_owned(),
             SlotOutcome::Skipped(cause) => cause.sentence(),
             SlotOutcome::NotObserved => "nothing watched the cluster, and it keeps no Job of that time".to_owned(),
+            SlotOutcome::Undecided(doubt) => doubt.sentence(),
         })
     }
 }
@@ -225,7 +284,8 @@ impl Slot {
             | SlotOutcome::Open
             | SlotOutcome::Lost(_)
             | SlotOutcome::Skipped(_)
-            | SlotOutcome::NotObserved => None,
+            | SlotOutcome::NotObserved
+            | SlotOutcome::Undecided(_) => None,
         }
     }
 
@@ -241,7 +301,8 @@ impl Slot {
             | SlotOutcome::Open
             | SlotOutcome::Lost(_)
             | SlotOutcome::Skipped(_)
-            | SlotOutcome::NotObserved => None,
+            | SlotOutcome::NotObserved
+            | SlotOutcome::Undecided(_) => None,
         }
     }
 
@@ -263,7 +324,7 @@ impl Slot {
             SlotOutcome::Open => Mark::Due,
             SlotOutcome::Lost(_) => Mark::Lost,
             SlotOutcome::Skipped(_) => Mark::Skipped,
-            SlotOutcome::NotObserved => Mark::NotObserved,
+            SlotOutcome::NotObserved | SlotOutcome::Undecided(_) => Mark::NotObserved,
         }
     }
 }

@@ -247,11 +247,13 @@ pub enum StateFilter {
     Due,
     /// Held back by Forbid.
     Blocked,
+    /// The namespace is frozen.
+    Frozen,
 }
 
 impl StateFilter {
     /// All states.
-    pub const ALL: [StateFilter; 8] = [
+    pub const ALL: [StateFilter; 9] = [
         StateFilter::Running,
         StateFilter::Late,
         StateFilter::Failed,
@@ -260,6 +262,7 @@ impl StateFilter {
         StateFilter::Never,
         StateFilter::Due,
         StateFilter::Blocked,
+        StateFilter::Frozen,
     ];
 
     /// The word on the page and in its address.
@@ -273,6 +276,7 @@ impl StateFilter {
             StateFilter::Never => "never",
             StateFilter::Due => "due",
             StateFilter::Blocked => "blocked",
+            StateFilter::Frozen => "frozen",
         }
     }
 }
@@ -322,6 +326,8 @@ pub enum Next {
     HeldBack(Timestamp),
     /// Suspended.
     Suspended,
+    /// The namespace is frozen until then.
+    Frozen(Timestamp),
     /// Being deleted.
     Deleting,
     /// The schedule never matches or is invalid.

@@ -1,12 +1,15 @@
 //! The watches: CronJobs and Jobs, of all namespaces or of some, over slim types. The account needs `get`, `list` and
-//! `watch` on both kinds, and nothing else.
+//! `watch` on both kinds, and nothing else. Namespaces and calendars are read if it may read them.
 //!
-//! Read in this order: `slim` and `fields` for the form of received objects, `cron_job` and `job` for their decoding,
-//! `signals` for one watch. A scope has two watches, one for each kind.
+//! Read in this order: `slim` and `fields` for the form of received objects, `cron_job`, `job`, `namespace` and `calendar`
+//! for their decoding, `signals` for one watch, `polling` for what stands in for one. A scope has one for each kind.
 
+pub(in crate::observe) mod calendar;
 pub(in crate::observe) mod cron_job;
 pub(in crate::observe) mod fields;
 pub(in crate::observe) mod job;
+pub(in crate::observe) mod namespace;
+pub(in crate::observe) mod polling;
 pub(in crate::observe) mod signals;
 pub(in crate::observe) mod slim;
 
@@ -18,7 +21,7 @@ use self::{
     signals::Signal,
     slim::{Content, Slim},
 };
-use super::facts::{CronJobFacts, Kind, Run};
+use super::facts::{CalendarFacts, CronJobFacts, Kind, NamespaceFacts, OptionalKind, Run};
 use crate::{
     kube_api::latest_value::LatestReceiver,
     schedule::Zone,
@@ -30,6 +33,8 @@ use crate::{
 pub(in crate::observe) enum Object {
     CronJob(Box<CronJobFacts>),
     Run(Box<Run>),
+    Namespace(Box<NamespaceFacts>),
+    Calendar(Box<CalendarFacts>),
 }
 
 /// A received object.
@@ -76,6 +81,20 @@ pub(in crate::observe) fn watch(
     match kind {
         Kind::CronJob => signals::cron_jobs(client, scope, default_zone.clone(), relists),
         Kind::Job => signals::jobs(client, scope, relists),
+    }
+}
+
+/// The signals of the watch of one kind that the account need not be able to read. A single namespace is polled: a Role can
+/// permit to get it, and not to watch it.
+pub(in crate::observe) fn optional_watch(
+    client: Client,
+    (scope, kind): (&Scope, OptionalKind),
+    relists: LatestReceiver<u64>,
+) -> BoxStream<'static, Signal> {
+    match (kind, scope) {
+        (OptionalKind::Namespace, Scope::Cluster) => signals::namespaces(client, relists),
+        (OptionalKind::Namespace, Scope::Namespace(name)) => polling::namespace(client, name, relists),
+        (OptionalKind::Calendar, _) => signals::calendars(client, scope, relists),
     }
 }
 

@@ -60,6 +60,27 @@ pub fn lateness_text(lateness: SignedDuration) -> String {
     }
 }
 
+/// Frozen namespaces that are named.
+const FROZEN_NAMED_MAX: usize = 5;
+
+/// A sentence about the namespaces that are frozen: the name, the end and the reason of each. `None` without any.
+pub fn frozen_text(frozen: &[(Box<str>, Timestamp, Box<str>)]) -> Option<String> {
+    let one = |(namespace, until, reason): &(Box<str>, Timestamp, Box<str>)| {
+        let reason = if reason.is_empty() {
+            String::new()
+        } else {
+            format!(" ({reason})")
+        };
+        format!("{namespace} until {}{reason}", instant_text(*until))
+    };
+    let named: Vec<String> = frozen.iter().take(FROZEN_NAMED_MAX).map(one).collect();
+    let rest = match frozen.len() - named.len() {
+        0 => String::new(),
+        n_more => format!(", and {n_more} more namespaces"),
+    };
+    (!named.is_empty()).then(|| format!("Frozen: {}{rest}.", named.join(", ")))
+}
+
 /// Formats an instant: `27 Nov 22:04 UTC`, with seconds if there are any.
 pub fn instant_text(at: Timestamp) -> String {
     let form = if at.as_second() % 60 == 0 {

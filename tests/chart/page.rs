@@ -160,16 +160,29 @@ fn page_has_the_time_zone_and_the_namespaces_of_the_replicas() {
 }
 
 #[test]
-fn account_of_the_page_may_only_read_cron_jobs_and_jobs() {
-    let mut expected: BTreeSet<Grant> = BTreeSet::new();
-    for resource in ["cronjobs", "jobs"] {
-        for verb in ["get", "list", "watch"] {
-            expected.insert((verb.to_owned(), "batch".to_owned(), resource.to_owned()));
-        }
-    }
-    for namespaces in [json!([]), json!(["team-a"])] {
+fn account_of_the_page_may_only_read() {
+    let all: &[&str] = &["get", "list", "watch"];
+    let expected = |of_namespaces: &[&str], of_config_maps: &[&str]| -> BTreeSet<Grant> {
+        let rules = [
+            ("batch", "cronjobs", all),
+            ("batch", "jobs", all),
+            ("", "namespaces", of_namespaces),
+            ("", "configmaps", of_config_maps),
+        ];
+        let grants = rules.into_iter().flat_map(|(group, resource, verbs)| {
+            let grant = |verb: &&str| ((*verb).to_owned(), group.to_owned(), resource.to_owned());
+            verbs.iter().map(grant).collect::<Vec<_>>()
+        });
+        grants.collect()
+    };
+    let with_calendars = objects_of(&json!({"ui": {"enabled": true}, "calendars": {"enabled": true}}));
+    assert_eq!(grants(named(&with_calendars, "ClusterRole", NAME)), expected(all, all));
+    for (namespaces, of_namespaces) in [(json!([]), all), (json!(["team-a"]), &["get"])] {
         let objects = page_of(json!({"namespaces": namespaces, "serviceAccount": {"name": "viewer"}}));
-        assert_eq!(grants(named(&objects, "ClusterRole", NAME)), expected);
+        assert_eq!(
+            grants(named(&objects, "ClusterRole", NAME)),
+            expected(of_namespaces, &[])
+        );
         let of_page = objects.iter().filter(|object| is_of_page(object));
         let bindings: Vec<&Value> = of_page.filter(|object| object["roleRef"].is_object()).collect();
         assert_eq!(bindings.len(), 1);

@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use apisim::{Api, Fault, Options, Rule, WallClock};
+use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
     observe::{
         facts::{Record, Run, RunResult},
         fleet::{Fleet, FleetConfig},
         observer::{Keeper, NoHistory, ObserveError, Observed, Observer, Settings},
-        slot::SlotOutcome,
-        view::{CronJobName, Filter},
+        slot::{SkipCause, SlotOutcome},
+        view::{CronJobName, Filter, Next},
     },
     schedule::Zone,
     shard::Scope,
@@ -52,7 +52,7 @@ impl Kept {
         let records = self.0.lock().unwrap();
         let runs = records.iter().rev().filter_map(|record| match record {
             Record::Run { run, .. } => Some(run),
-            Record::Change(_) | Record::Observation(_) => None,
+            Record::Change(_) | Record::Freeze(_) | Record::Observation(_) => None,
         });
         let mut runs = runs.filter(|run| &*run.job_name == job);
         runs.next().cloned()
@@ -72,7 +72,7 @@ impl Bench {
         let mut options = Options::default();
         options.namespaces.extend(["a", "b", "c"].map(str::to_owned));
         let api = Api::new(options, clock.clone());
-        let fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, clock.now());
+        let fleet = Fleet::new(FleetConfig::of_slots(50), clock.now());
         Bench {
             user: Client::new(api.client("user"), "default"),
             observed: Observed::new(fleet),
@@ -168,13 +168,16 @@ impl Bench {
     }
 
     async fn send(&self, method: &str, path: &str, body: Value) -> Value {
+        self.send_to(method, &format!("/apis/batch/v1/namespaces/{path}"), body)
+            .await
+    }
+
+    async fn send_to(&self, method: &str, path: &str, body: Value) -> Value {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("/apis/batch/v1/namespaces/{path}"));
+        let request = Request::builder().method(method).uri(path);
         let request = request
             .header("content-type", content_type)
             .body(body.to_string().into_bytes());
@@ -386,7 +389,7 @@ async fn one_list_is_complete_or_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_lists_and_watches_of_two_kinds() {
+async fn requests_are_lists_and_watches_of_three_kinds() {
     let bench = Bench::new();
     bench.create_cron_job("a", "hello").await;
     let requests: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -409,10 +412,77 @@ async fn requests_are_lists_and_watches_of_two_kinds() {
     let n_requests = requests.len();
     requests.sort();
     requests.dedup();
-    let expected =
+    let of_batch =
         ["cronjobs", "cronjobs watch", "jobs", "jobs watch"].map(|what| format!("GET /apis/batch/v1/{what}"));
-    assert_eq!(requests, expected);
+    let of_core = ["namespaces", "namespaces watch"].map(|what| format!("GET /api/v1/{what}"));
+    assert_eq!(
+        requests,
+        [&of_core[..], &of_batch].concat(),
+        "no calendars, which no CronJob names"
+    );
     assert!(n_requests < 30, "{n_requests} requests in half an hour");
+}
+
+/// The account may read neither namespaces nor calendars at first.
+#[tokio::test(start_paused = true)]
+async fn freezes_and_calendars_are_read_once_the_account_may() {
+    for scopes in [&[][..], &["a"]] {
+        let bench = Bench::new();
+        bench.create_cron_job("a", "hello").await;
+        let annotate = |name: &str, value: &str| json!({"metadata": {"annotations": {name: value}}});
+        let not_on = annotate("cronwheel.dev/not-on", "holidays");
+        bench.send("PATCH", "a/cronjobs/hello", not_on).await;
+        let refused = [Resource::Namespace, Resource::ConfigMap].map(|resource| {
+            bench.api.faults().add(Rule {
+                client: Some(PAGE.to_owned()),
+                resource: Some(resource),
+                ..Rule::new(Fault::NotPermitted)
+            })
+        });
+        let _observer = bench.start(scopes);
+        bench.until_listed(1).await;
+        bench
+            .until("both notes", |bench| {
+                let notes = bench.observed.source().notes.concat();
+                notes.contains("on namespaces") && notes.contains("on configmaps")
+            })
+            .await;
+        for rule in refused {
+            bench.api.faults().remove(rule);
+        }
+        let freeze = annotate("cronwheel.dev/freeze-until", "2026-12-27T06:00:00Z");
+        bench.send_to("PATCH", "/api/v1/namespaces/a", freeze).await;
+        let calendar = json!({
+            "metadata": {"name": "holidays", "labels": {"cronwheel.dev/calendar": "true"}},
+            "data": {"days": "2026-11-27 today"},
+        });
+        bench.send_to("POST", "/api/v1/namespaces/a/configmaps", calendar).await;
+        let detail = |bench: &Bench| {
+            let name = CronJobName {
+                namespace: "a".into(),
+                name: "hello".into(),
+            };
+            bench.observed.fleet().detail(&name, bench.clock.now()).unwrap()
+        };
+        bench
+            .until("the freeze and the calendar", |bench| {
+                let is_frozen = matches!(detail(bench).row.next, Next::Frozen(_));
+                let is_excluded = detail(bench).option_warnings.is_empty()
+                    && detail(bench)
+                        .options
+                        .iter()
+                        .any(|text| text.ends_with("the ConfigMap holidays"));
+                is_frozen && is_excluded && bench.observed.source().notes.is_empty()
+            })
+            .await;
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let slots = detail(&bench).slots;
+        let last = &slots.last().unwrap().outcome;
+        assert!(
+            matches!(last, SlotOutcome::Skipped(SkipCause::Excluded { .. })),
+            "{last:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

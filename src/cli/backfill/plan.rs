@@ -50,6 +50,8 @@ pub(super) struct Plan {
     pub(super) n_with_job: usize,
     /// Slots that may have had a Job, and do not start.
     pub(super) n_unknown: usize,
+    /// Slots on a date that the calendar of the CronJob excludes. They do not start.
+    n_excluded: usize,
     /// The last slot that does not start.
     last_left_out: Option<Timestamp>,
 }
@@ -84,8 +86,12 @@ impl Plan {
                 }
             }
             SlotOutcome::Skipped(SkipCause::SameMinute) => {}
-            absent
-            @ (SlotOutcome::NotObserved | SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_)) => {
+            SlotOutcome::Skipped(SkipCause::Excluded { .. }) => self.n_excluded += 1,
+            absent @ (SlotOutcome::NotObserved
+            | SlotOutcome::Undecided(_)
+            | SlotOutcome::Open
+            | SlotOutcome::Lost(_)
+            | SlotOutcome::Skipped(_)) => {
                 self.add_absent(known, slot.at, absent);
             }
         }
@@ -93,7 +99,8 @@ impl Plan {
 
     fn add_absent(&mut self, known: &Known<'_>, slot: Timestamp, absent: &SlotOutcome) {
         // Somebody may have deleted the Job of the cursor.
-        let is_unknown = *absent == SlotOutcome::NotObserved || known.cursor == Some(slot);
+        let is_unknown =
+            matches!(absent, SlotOutcome::NotObserved | SlotOutcome::Undecided(_)) || known.cursor == Some(slot);
         if is_unknown && !known.has_unknown {
             self.n_unknown += 1;
             self.last_left_out = Some(slot);
@@ -119,6 +126,11 @@ impl Plan {
                 text,
                 ", {n} may have had a Job that the cluster no longer keeps (--include-unknown starts these too)"
             );
+        }
+        if self.n_excluded > 0 {
+            let are = if self.n_excluded == 1 { "is" } else { "are" };
+            let n = count(self.n_excluded);
+            let _ = write!(text, ", {n} {are} left out because the calendar excludes the date");
         }
         text
     }

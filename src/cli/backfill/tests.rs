@@ -11,7 +11,7 @@ use crate::{
     cli::args::{Cli, Command},
     observe::{
         facts::RunResult,
-        slot::{LossReason, SkipCause, Slot, SlotOutcome},
+        slot::{Doubt, LossReason, SkipCause, Slot, SlotOutcome},
     },
     shard::{Uid, naming::job_name},
 };
@@ -88,6 +88,23 @@ fn every_slot_without_a_job_starts() {
 }
 
 #[test]
+fn slots_on_excluded_dates_never_start() {
+    let excluded = SkipCause::Excluded {
+        calendar: "holidays".into(),
+        note: "".into(),
+    };
+    let slots = [slot("02:00:00", SlotOutcome::Skipped(excluded)), lost("02:01:00")];
+    for has_unknown in [false, true] {
+        let (summary, plan) = planned(&slots, &[], ConcurrencyPolicy::Allow, has_unknown);
+        assert_eq!(
+            summary,
+            "1 slot to start, 1 is left out because the calendar excludes the date"
+        );
+        assert_eq!(plan, "running [], start [load-29929081]");
+    }
+}
+
+#[test]
 fn unknown_slots_start_on_request_only() {
     let slots = [slot("02:00:00", SlotOutcome::NotObserved), lost("02:01:00")];
     let (summary, plan) = planned(&slots, &[], ConcurrencyPolicy::Allow, false);
@@ -95,6 +112,10 @@ fn unknown_slots_start_on_request_only() {
         summary,
         "1 slot to start, 1 may have had a Job that the cluster no longer keeps (--include-unknown starts these too)"
     );
+    assert_eq!(plan, "running [], start [load-29929081]");
+    let doubt = Doubt::Calendar("holidays".into());
+    let undecided = [slot("02:00:00", SlotOutcome::Undecided(doubt)), lost("02:01:00")];
+    let (_, plan) = planned(&undecided, &[], ConcurrencyPolicy::Allow, false);
     assert_eq!(plan, "running [], start [load-29929081]");
     let (summary, plan) = planned(&slots, &[], ConcurrencyPolicy::Allow, true);
     assert_eq!(summary, "2 slots to start");

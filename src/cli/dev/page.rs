@@ -73,7 +73,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(client: Client, clock: Clock, shared_board: Arc<SharedBoard>) -> Page {
-        let fleet = Fleet::new(FleetConfig { n_slots_max: SLOTS_MAX }, clock.wall());
+        let fleet = Fleet::new(FleetConfig::of_slots(SLOTS_MAX), clock.wall());
         let cluster = ClusterHeading {
             name: CLUSTER.to_owned(),
             context: None,

@@ -1,5 +1,5 @@
-//! Reads the objects of a cluster: the CronJob, the Jobs of its namespace, and Jobs of other namespaces that its active
-//! list names. For the page, only the CronJob and the Jobs that it names.
+//! Reads the objects of a cluster: the CronJob, its namespace and its calendar, the Jobs of its namespace, and Jobs of other
+//! namespaces that its active list names. For the page, only the Jobs that it names.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ const NAMED_JOBS_MAX: usize = 40;
 /// Number of Jobs that are read at a time.
 const NAMED_JOBS_IN_FLIGHT_MAX: usize = 4;
 
-/// Reads the CronJob and these Jobs of its namespace, as far as they still exist, and nothing else. The page does not read
-/// the namespace again for each visitor.
+/// Reads the CronJob and these Jobs of its namespace, as far as they still exist, its namespace and its calendar. The page
+/// does not read all Jobs of the namespace again for each visitor.
 pub(super) async fn fetch_named(
     client: &Client,
     (namespace, name): (&str, &str),
@@ -52,7 +52,10 @@ pub(super) async fn fetch_named(
             "names active Jobs of another namespace, which the page does not read",
         ));
     }
+    let calendar = calendar_name(&cron_job.value);
     objects.take(&path, cron_job, Some("CronJob"));
+    take_namespace(client, namespace, &mut objects).await;
+    take_calendar(client, namespace, calendar.as_deref(), &mut objects).await;
     let jobs = job_names.iter().map(|job_name| get_job(client, namespace, job_name));
     // Collected first: a closure in the stream would be bound to one lifetime.
     let jobs: Vec<_> = jobs.collect();
@@ -76,9 +79,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let calendar = cron_job.value.pointer("/metadata/annotations");
-    let calendar = calendar.and_then(|annotations| annotations.get(OptionName::NotOn.annotation())?.as_str());
-    let calendar = calendar.map(|name| name.trim().to_owned());
+    let calendar = calendar_name(&cron_job.value);
     objects.take(&path, cron_job, Some("CronJob"));
     let jobs = format!("{}/jobs?limit={PAGE_SIZE}", base(namespace));
     let mut next = Some(jobs.clone());
@@ -92,6 +93,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         objects.take(&path, Document { value, text: None }, Some("JobList"));
     }
     take_events(client, (namespace, name), &uid, &mut objects).await;
+    take_namespace(client, namespace, &mut objects).await;
     take_calendar(client, namespace, calendar.as_deref(), &mut objects).await;
     for (namespace, name) in elsewhere {
         if let Some((path, value)) = get_job(client, &namespace, &name).await? {
@@ -146,6 +148,27 @@ async fn take_events(client: &Client, (namespace, name): (&str, &str), uid: &str
                 error_text(&error)
             ));
         }
+    }
+}
+
+/// The calendar that a CronJob names.
+fn calendar_name(cron_job: &Value) -> Option<String> {
+    let annotations = cron_job.pointer("/metadata/annotations")?;
+    let name = annotations.get(OptionName::NotOn.annotation())?.as_str()?;
+    Some(name.trim().to_owned())
+}
+
+/// Reads the namespace, which may have a freeze and defaults. Without it the answer says less.
+async fn take_namespace(client: &Client, namespace: &str, objects: &mut Objects) {
+    let path = format!("/api/v1/namespaces/{}", escaped(namespace));
+    match get::<Value>(client, &path).await {
+        Ok(value) => objects.take_namespace(&value),
+        Err(error) if code(&error) == Some(404) => {}
+        Err(error) => objects.notes.push(format!(
+            "cannot get the namespace {namespace}: {}; its freeze and its defaults are not known, the account needs get on \
+             namespaces",
+            error_text(&error)
+        )),
     }
 }
 

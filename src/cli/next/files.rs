@@ -174,20 +174,23 @@ impl Written {
         let time_zone = text("/spec/timeZone", "spec.timeZone")?;
         let annotation = |name: &str| cron_job.pointer("/metadata/annotations")?.get(name);
         let uid = cron_job.pointer("/metadata/uid").and_then(Value::as_str);
+        let hash = even_hash(uid.unwrap_or_default().as_bytes());
         let mut schedule = CronJobSchedule::new(schedule, time_zone, &Zone::utc()).with_options(
             cron_job
                 .pointer("/metadata/name")
                 .and_then(Value::as_str)
                 .unwrap_or_default(),
             |name| annotation(name)?.as_str(),
-            even_hash(uid.unwrap_or_default().as_bytes()),
+            hash,
         );
+        objects.inherit(namespace_of(cron_job), &mut schedule, hash);
         if uid.is_none() {
             schedule.forget_offset();
         }
         let unread = objects.resolve_calendar(namespace_of(cron_job), &mut schedule);
         let mut notes: Vec<String> = schedule.options().invalid.iter().map(ToString::to_string).collect();
         notes.extend(unread);
+        notes.extend(objects.freeze_text(namespace_of(cron_job)));
         for name in OptionName::OF_CRON_JOB.map(OptionName::annotation) {
             let value = annotation(name).filter(|value| !value.is_string() && !value.is_null());
             notes.extend(value.map(|value| format!("annotation {name} is {value} and no text; write it in quotes")));

@@ -48,7 +48,7 @@ pub(super) fn load(
     scopes: &[Scope],
     now: Timestamp,
 ) -> (Fleet, Box<dyn Keeper>) {
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: SLOTS_MAX }, now);
+    let mut fleet = Fleet::new(FleetConfig::of_slots(SLOTS_MAX), now);
     fleet.set_scopes(scopes);
     let id = ClusterId::new(&cluster.name, &cluster.address);
     let Some(path) = file(flag, &id, |name| env::var_os(name)) else {

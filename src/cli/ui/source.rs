@@ -14,6 +14,7 @@ use crate::{
         observer::{Observed, source::Source},
         page::{Heading, PageSource},
         view::{Advice, CronJobName, Detail, Filter, Overview, Rows, Strip},
+        words::frozen_text,
     },
     schedule::Zone,
 };
@@ -97,6 +98,11 @@ impl PageSource for FleetSource {
                 .banner()
                 .into_iter()
                 .chain(banners(&source, &self.default_zone))
+                .chain(fleet.limits_reached())
+                .collect(),
+            notes: frozen_text(&fleet.frozen_namespaces(self.now()))
+                .into_iter()
+                .chain(source.notes)
                 .collect(),
             unreadable_namespaces: source.unreadable.into_iter().map(|one| one.namespace).collect(),
             namespaces: fleet.namespaces(),

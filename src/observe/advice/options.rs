@@ -1,22 +1,31 @@
 //! Options that cannot be read, and options that nobody follows.
 
 use super::{CronJobAdviceInput, about};
-use crate::observe::{view::Advice, words::thousands};
+use crate::{
+    observe::{view::Advice, words::thousands},
+    schedule::options::OptionName,
+};
 
 /// The sentence does not repeat the value, which may be any text.
 pub(super) fn invalid(cron_jobs: &[CronJobAdviceInput<'_>]) -> Option<Advice> {
     let first = |input: &CronJobAdviceInput<'_>| input.facts.schedule.options().invalid.first().cloned();
     let is_meant = |input: &&CronJobAdviceInput<'_>| first(input).is_some();
     let meant: Vec<&CronJobAdviceInput<'_>> = cron_jobs.iter().filter(is_meant).collect();
-    let option = first(meant.first()?)?.option;
-    let (annotation, example) = (option.annotation(), option.example());
+    let first = first(meant.first()?)?;
+    let (annotation, example) = (first.option.annotation(), first.option.example());
+    let of = if first.is_of_namespace { " of its namespace" } else { "" };
     about(
         "InvalidOption",
         &meant,
         |name| {
+            if first.option == OptionName::NotOn {
+                return format!(
+                    "{name} names a calendar in {annotation} that cannot be used, and runs as without it; its page says why."
+                );
+            }
             format!(
-                "{name} has an annotation {annotation} whose value cannot be used, and runs as without it; a valid value \
-                 is {example:?}."
+                "{name} has an annotation {annotation}{of} whose value cannot be used, and runs as without it; a valid \
+                 value is {example:?}."
             )
         },
         |n| {

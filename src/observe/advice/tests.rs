@@ -24,6 +24,7 @@ fn input(facts: &CronJobFacts) -> CronJobAdviceInput<'_> {
         n_succeeded: 0,
         n_failed: 0,
         ignores_options: false,
+        frozen_until: None,
     }
 }
 
@@ -72,6 +73,7 @@ fn options_that_change_nothing_are_told() {
     check(&[input(&skip)], &[]);
     let ignored = CronJobAdviceInput {
         ignores_options: true,
+        frozen_until: None,
         ..input(&skip)
     };
     check(
@@ -86,6 +88,7 @@ fn options_that_change_nothing_are_told() {
     let plain = quiet("shop/other", "0 4 * * *", None);
     let plain = CronJobAdviceInput {
         ignores_options: true,
+        frozen_until: None,
         ..input(&plain)
     };
     check(&[plain], &[]);

@@ -11,6 +11,7 @@ use super::{
     cells::Cells,
     due_slots,
     era::Eras,
+    freezes::{Freezes, Span},
     judge,
     last_outcomes::{LastOutcomes, LostSlots},
     names::NameIds,
@@ -72,6 +73,7 @@ pub(super) struct Surroundings<'a> {
     /// Slots from here on are kept beyond the maximum.
     pub(super) kept_since: Second,
     pub(super) observations: &'a Observations,
+    pub(super) freezes: &'a Freezes,
     pub(super) ids: &'a NameIds,
     pub(super) cells: &'a mut Cells,
 }
@@ -129,6 +131,14 @@ impl CronJob {
             self.next = due_slots::next_after(self, enumerated);
         }
         has_new_era
+    }
+
+    /// Takes facts that were not known before, and may be as old as the CronJob.
+    pub(super) fn learn(&mut self, facts: CronJobFacts) {
+        self.facts = Some(Arc::new(facts));
+        if let Some(enumerated) = self.enumerated {
+            self.next = due_slots::next_after(self, enumerated);
+        }
     }
 
     /// Adds a Job, or its new form.
@@ -231,7 +241,7 @@ impl CronJob {
         let n_slots = self.slots.len();
         due_slots::enumerate(self, around);
         let mut is_changed = self.slots.len() != n_slots;
-        let judgements = judge::judge(self, around.observations, around.now);
+        let judgements = judge::judge(self, (around.observations, around.freezes), around.now);
         let mut last = self.forgotten;
         for (index, judgement) in judgements.into_iter().enumerate() {
             is_changed |= judgement.apply(&mut self.slots[index]);
@@ -242,7 +252,9 @@ impl CronJob {
         self.last = last;
         let n_kept = due_slots::n_since(self, around.kept_since);
         self.trim(around.n_slots_max.max(n_kept), around.ids);
-        self.wakeup = self.next_wakeup(around.now);
+        let thaw = around.freezes.present(&self.name.namespace, around.now);
+        let thaw = thaw.map(Span::end);
+        self.wakeup = self.next_wakeup(around.now).into_iter().chain(thaw).min();
         is_changed
     }
 

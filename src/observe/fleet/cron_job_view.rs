@@ -17,7 +17,7 @@ use crate::{
     observe::{
         facts::{CronJobFacts, RunResult},
         forecast::ForecastInput,
-        slot::{LATE_AFTER, Slot, SlotOutcome},
+        slot::{Doubt, LATE_AFTER, SkipCause, Slot, SlotOutcome},
         view::CronJobName,
     },
     schedule::ConcurrencyPolicy,
@@ -66,25 +66,69 @@ impl Fleet {
 
     fn slot(&self, cron_job: &CronJob, place: usize) -> Slot {
         let record = &cron_job.slots[place];
-        Slot {
-            at: record.at.timestamp(),
-            held_until: record.held_until.map(Second::timestamp),
-            outcome: record.slot_outcome(
+        let of_record = || {
+            record.slot_outcome(
                 &self.ids,
                 || cron_job.job_name(record),
                 || holder_name(cron_job, place).unwrap_or_default(),
                 || successor_name(cron_job, place),
-            ),
-            with_cronwheel: shadow::with_cronwheel(cron_job, &self.observations, place),
+            )
+        };
+        let known = (&self.observations, &self.inherited.freezes);
+        Slot {
+            at: record.at.timestamp(),
+            held_until: record.held_until.map(Second::timestamp),
+            outcome: self.inherited_outcome(cron_job, place).unwrap_or_else(of_record),
+            with_cronwheel: shadow::with_cronwheel(cron_job, known, place),
         }
+    }
+
+    /// The outcome of a slot that follows from what its namespace says.
+    fn inherited_outcome(&self, cron_job: &CronJob, place: usize) -> Option<SlotOutcome> {
+        let record = cron_job.slots.get(place).filter(|record| !record.has_job())?;
+        let calendar = || cron_job.calendar_at(place).unwrap_or_default().into();
+        let freeze = || {
+            let start = cron_job.start_of(place)?;
+            let freeze = self.inherited.freezes.at(&cron_job.name.namespace, start)?;
+            Some(freeze.span())
+        };
+        Some(match record.outcome {
+            Outcome::Frozen => SlotOutcome::Skipped(SkipCause::Frozen {
+                until: freeze()?.end().timestamp(),
+                reason: freeze()?.reason.clone(),
+            }),
+            Outcome::Excluded => SlotOutcome::Skipped(SkipCause::Excluded {
+                calendar: calendar(),
+                note: cron_job.excluded_days(place)?.note.clone(),
+            }),
+            Outcome::CalendarUnread => SlotOutcome::Undecided(Doubt::Calendar(calendar())),
+            Outcome::FreezeUnknown => SlotOutcome::Undecided(Doubt::Freeze(freeze()?.end().timestamp())),
+            Outcome::NotObserved
+            | Outcome::Open
+            | Outcome::Running
+            | Outcome::Succeeded
+            | Outcome::Failed
+            | Outcome::Deleted
+            | Outcome::Gone
+            | Outcome::Lost(_)
+            | Outcome::Suspended
+            | Outcome::HeldByForbid
+            | Outcome::ScheduleChanged
+            | Outcome::Deleting
+            | Outcome::SameMinute
+            | Outcome::Missed
+            | Outcome::Resumed => return None,
+        })
     }
 }
 
 impl<'a> From<CronJobView<'a>> for ForecastInput<'a> {
     fn from(view: CronJobView<'a>) -> ForecastInput<'a> {
+        let input = view.cron_job.forecast_input(&view.fleet.inherited.freezes);
         ForecastInput {
             facts: view.facts,
             ignores_options: view.ignores_options(),
+            frozen_until: input.and_then(|input| input.frozen_until),
         }
     }
 }

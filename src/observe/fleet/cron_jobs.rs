@@ -41,6 +41,17 @@ impl CronJobs {
         self.by_name.values().filter_map(|key| self.get(*key))
     }
 
+    /// The CronJobs that the cluster has in a namespace, by name.
+    pub(super) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &CronJob> {
+        let first = CronJobName {
+            namespace: namespace.into(),
+            name: Box::default(),
+        };
+        let later = self.by_name.range(first.clone()..);
+        let here = later.take_while(move |(name, _)| name.namespace == first.namespace);
+        here.filter_map(|(_, key)| self.get(*key))
+    }
+
     /// Number of CronJobs that the cluster has.
     pub(super) fn n_named(&self) -> usize {
         self.by_name.len()

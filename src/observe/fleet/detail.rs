@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use super::{Fleet, rows, second::Second, shadow};
 use crate::observe::{
     forecast::clock_changes,
+    slot::with_reason,
     view::{CronJobName, Detail, NextSlot},
+    words::instant_text,
 };
 
 /// Number of next slots.
@@ -25,21 +27,28 @@ impl Fleet {
     pub fn detail(&self, name: &CronJobName, now: Timestamp) -> Option<Detail> {
         let cron_job = self.cron_jobs.by_name(name)?;
         let facts = cron_job.facts.as_deref()?;
-        let next_slots = cron_job.next_slots(facts, Second::floor(now));
+        let freeze = self.present_freeze(cron_job, now);
+        let freeze_text = freeze.map(|(until, reason)| {
+            let text = format!("freeze: nothing starts before {}", instant_text(until));
+            with_reason(text, reason)
+        });
+        let options = facts.schedule.options().sentences(facts.concurrency_policy).into_iter();
+        let is_held = |slot: &NextSlot| freeze.is_some_and(|(until, _)| slot.start < until);
+        let next_slots = cron_job.next_slots(facts, Second::floor(now)).skip_while(is_held);
         let next_slots: Vec<NextSlot> = next_slots.take(NEXT_SLOTS_MAX).collect();
         let zone = facts.schedule.effective_zone();
         let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, last.at));
         let labels = facts.labels.iter();
         Some(Detail {
-            row: rows::row(cron_job, facts, now),
+            row: rows::row(cron_job, facts, (now, freeze.map(|(until, _)| until))),
             labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
             slots: self.slots_from(cron_job, cron_job.slots.len().saturating_sub(self.config.n_slots_max)),
             other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
             next_slots,
             clock_changes: clock_changes.unwrap_or_default(),
             attention: self.attention_of(cron_job, now).into_iter().collect(),
-            differences: shadow::differences(cron_job, facts, &self.observations, now),
-            options: facts.schedule.options().sentences(facts.concurrency_policy),
+            differences: shadow::differences(cron_job, facts, (&self.observations, &self.inherited.freezes), now),
+            options: options.chain(freeze_text).collect(),
             option_warnings: cron_job.option_warnings(facts),
         })
     }

@@ -84,8 +84,17 @@ fn next_of(schedule: &CronJobSchedule, facts: &CronJobFacts, after: Second) -> O
         let n_periods = i64::from(anchor_second.since(after)) / period + 1;
         anchor_second = anchor_second.plus(-n_periods * period);
     }
-    let next = schedule.next_run(anchor_second.timestamp(), after.timestamp())?;
-    Some(Second::floor(next)).filter(|next| *next > after)
+    if matches!(schedule.zone, Some(Err(_))) {
+        return None;
+    }
+    // Slots that a calendar excludes are due too.
+    let zone = &schedule.default_zone;
+    let next = if parsed.is_every() {
+        due::next_in_chain(parsed, zone, anchor_second.timestamp(), after.timestamp())
+    } else {
+        parsed.next_after(after.timestamp(), zone)
+    };
+    next.map(Second::floor).filter(|next| *next > after)
 }
 
 /// The instant after which slots can be judged: that of the oldest Job or observation, or the cursor, which proves that

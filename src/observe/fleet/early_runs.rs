@@ -65,7 +65,6 @@ impl EarlyRuns {
     }
 
     /// Number of Jobs.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.runs.len()
     }

@@ -7,6 +7,7 @@ use super::{
     cron_job::CronJob,
     due_slots,
     era::Era,
+    freezes::{Freezes, Frozen},
     observations::Observations,
     proof::Proof,
     second::Second,
@@ -56,11 +57,16 @@ pub(super) enum Holder {
 }
 
 /// Judges all slots.
-pub(super) fn judge(cron_job: &CronJob, observations: &Observations, now: Second) -> Vec<Judgement> {
+pub(super) fn judge(
+    cron_job: &CronJob,
+    (observations, freezes): (&Observations, &Freezes),
+    now: Second,
+) -> Vec<Judgement> {
     let with_jobs = cron_job.slots.iter().enumerate().filter(|(_, slot)| slot.has_job());
     let court = Court {
         cron_job,
         observations,
+        freezes,
         now,
         with_jobs: with_jobs.map(|(place, _)| place).collect(),
         proof: Proof::new(cron_job, observations),
@@ -102,10 +108,10 @@ fn holder_among(
     let with_jobs = with_jobs.map(|place| (place, &cron_job.slots[place]));
     let slots = with_jobs.filter(|(_, slot)| slot.created <= latest_creation);
     let slots = slots.map(|(place, slot)| (Holder::Slot(place), slot.job_end()));
+    let counts_manual_jobs = cron_job.options_at(index).counts_manual_jobs;
     let others = cron_job.other_runs.iter().enumerate();
     let others = others.filter(|(_, other)| {
-        let run = &other.run;
-        run.slot.is_some_and(|slot| Second::floor(slot) < at) && Second::floor(run.created) <= latest_creation
+        other.is_active_before(at, counts_manual_jobs) && Second::floor(other.run.created) <= latest_creation
     });
     let others = others.map(|(place, other)| {
         let end = other.run.finished.unwrap_or(other.run.created);
@@ -131,9 +137,11 @@ fn unseen_holder_end(
         .map(|place| &cron_job.slots[place])
         .filter(|slot| slot.outcome == Outcome::Gone);
     let slots = gone.map(|slot| (slot.created, slot.finished));
-    let others = cron_job.other_runs.iter().map(|other| &other.run);
-    let others =
-        others.filter(|run| run.result == RunResult::Gone && run.slot.is_some_and(|slot| Second::floor(slot) < at));
+    let counts_manual_jobs = cron_job.options_at(index).counts_manual_jobs;
+    let others = cron_job.other_runs.iter();
+    let others = others
+        .filter(|other| other.run.result == RunResult::Gone && other.is_active_before(at, counts_manual_jobs))
+        .map(|other| &other.run);
     let others = others.map(|run| (Second::floor(run.created), run.finished.map(Second::floor)));
     let created_before = slots.chain(others).filter(|(created, _)| *created <= latest_creation);
     // The first list after it did not have the Job.
@@ -163,6 +171,7 @@ fn judgement(slot: &SlotRecord, outcome: Option<Outcome>, held_until: Option<Sec
 struct Court<'a> {
     cron_job: &'a CronJob,
     observations: &'a Observations,
+    freezes: &'a Freezes,
     now: Second,
     /// The places of the slots with Jobs. A new list adds a day of slots, most of them without a Job.
     with_jobs: Vec<usize>,
@@ -196,6 +205,8 @@ impl Court<'_> {
         let start = self.start_of(index);
         let outcome = if era.is_deleting {
             Outcome::Deleting
+        } else if self.cron_job.excluded_days(index).is_some() {
+            Outcome::Excluded
         } else if eras.is_suspended_at(start) {
             let is_skipped = self.cron_job.options_at(index).on_resume() == CatchUp::Skip;
             let is_over = eras.suspended_until(start).is_some();
@@ -204,6 +215,8 @@ impl Court<'_> {
             } else {
                 Outcome::Suspended
             }
+        } else if matches!(self.frozen(index, start), Some(Frozen::Yes(_))) {
+            Outcome::Frozen
         } else if self.shares_minute(index) {
             Outcome::SameMinute
         } else {
@@ -258,19 +271,41 @@ impl Court<'_> {
         } else {
             Outcome::Lost(LossReason::NotStarted)
         };
-        // The calendar, which is not read, may exclude it.
-        let may_be_excluded = self.cron_job.options_at(index).not_on.is_some();
-        let is_lost = matches!(outcome, Outcome::Lost(_) | Outcome::Missed);
-        let outcome = if is_lost && may_be_excluded {
-            Outcome::NotObserved
-        } else {
-            outcome
-        };
         Judgement {
-            outcome: Some(outcome),
+            outcome: Some(self.with_doubt(outcome, (index, start), has_later_job)),
             held_until,
             is_proven,
         }
+    }
+
+    /// The outcome of a slot without a Job, or what may have been instead.
+    fn with_doubt(&self, outcome: Outcome, (index, start): (usize, Second), has_later_job: bool) -> Outcome {
+        let is_lost = matches!(outcome, Outcome::Lost(_) | Outcome::Missed);
+        if (is_lost || outcome == Outcome::Open) && self.cron_job.lacks_calendar_at(index) {
+            return Outcome::CalendarUnread;
+        }
+        match self.frozen(index, start) {
+            Some(Frozen::Perhaps(span)) if is_lost && !(has_later_job && self.has_job_before(index, span.end())) => {
+                Outcome::FreezeUnknown
+            }
+            Some(Frozen::Yes(_) | Frozen::Perhaps(_)) | None => outcome,
+        }
+    }
+
+    /// Whether a later slot got its Job before an instant, so that the namespace was not frozen between the two.
+    fn has_job_before(&self, index: usize, instant: Second) -> bool {
+        let n_before = self.with_jobs.partition_point(|place| *place <= index);
+        let later = self.with_jobs[n_before..]
+            .iter()
+            .map(|place| &self.cron_job.slots[*place]);
+        let mut by_controller = later.filter(|slot| !slot.is_backfilled());
+        by_controller.any(|slot| slot.created < instant)
+    }
+
+    /// What is known of a freeze at the start of a slot. The built-in controller ignores it.
+    fn frozen(&self, index: usize, start: Second) -> Option<Frozen<'_>> {
+        let frozen = self.freezes.at(&self.cron_job.name.namespace, start)?;
+        self.cron_job.follows_cronwheel_at(index).then_some(frozen)
     }
 
     /// Whether the spec of a slot that nobody watched is the present one. What a later change replaced is not known: it
@@ -313,7 +348,7 @@ impl Court<'_> {
         self.cron_job.start_of(index).unwrap_or(at)
     }
 
-    /// Until when Forbid, a suspension or `spread` held a slot that has a Job.
+    /// Until when Forbid, a suspension, a freeze or `spread` held a slot that has a Job.
     fn held_until(&self, index: usize, era: &Era) -> Option<Second> {
         let slot = &self.cron_job.slots[index];
         if slot.created <= slot.at.plus_duration(LATE_AFTER) {
@@ -332,7 +367,10 @@ impl Court<'_> {
             .flatten();
         let by_forbid = by_forbid.max(by_unseen.map(|end| end.min(slot.created)));
         let start = self.start_of(index);
-        let held = self.cron_job.eras.suspended_until(start).into_iter().chain(by_forbid);
+        let frozen = self.frozen(index, start);
+        let thawed = frozen.map(|frozen| frozen.span().end());
+        let held = self.cron_job.eras.suspended_until(start).into_iter();
+        let held = held.chain(by_forbid).chain(thawed);
         // A Job that outlived the creation held nothing.
         let held = held.filter(|until| *until <= slot.created.plus(1)).max();
         let held = held.max(Some(start).filter(|start| *start > slot.at));

@@ -22,7 +22,12 @@ impl Fleet {
         let mut n_runs: usize = self.cron_jobs.iter().map(|(_, cron_job)| cron_job.slots.len()).sum();
         for record in records {
             match record {
-                Record::Observation(observation) => self.observations.load(observation),
+                Record::Observation(observation) => {
+                    let until = Some(Second::floor(observation.to));
+                    self.inherited.loaded_until = self.inherited.loaded_until.max(until);
+                    self.observations.load(observation);
+                }
+                Record::Freeze(span) => self.load_freeze(&span),
                 // Of namespaces that are not watched, nothing would end what the history tells.
                 Record::Change(CronJobChange { namespace, .. }) | Record::Run { namespace, .. }
                     if !self.observations.is_watched(&namespace) => {}
@@ -72,6 +77,7 @@ impl Fleet {
         if is_old || is_long || *n_runs >= RUNS_MAX {
             let n_slots_max = self.config.n_slots_max.max(cron_job.slots.len().saturating_sub(1));
             let n_slots_max = if *n_runs >= RUNS_MAX {
+                self.overflows.of_history = true;
                 self.config.n_slots_max
             } else {
                 n_slots_max

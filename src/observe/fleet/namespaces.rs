@@ -9,6 +9,7 @@ impl Fleet {
     /// The scopes of the watches. To be called before the history is loaded, of which other namespaces are left out.
     pub fn set_scopes(&mut self, scopes: &[Scope]) {
         self.observations.set_scopes(scopes);
+        self.set_calendar_scopes(scopes);
     }
 
     /// The namespaces with CronJobs, by name.

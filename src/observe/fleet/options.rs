@@ -4,6 +4,7 @@
 use super::{
     cron_job::CronJob,
     due_slots,
+    freezes::Freezes,
     names::{BUILT_IN, CRONWHEEL},
     second::Second,
     slot_record::SlotRecord,
@@ -12,7 +13,7 @@ use crate::{
     observe::{facts::CronJobFacts, forecast::ForecastInput, view::NextSlot},
     schedule::{
         ConcurrencyPolicy, CronJobSchedule,
-        options::{CatchUp, MISSED_AFTER, Options},
+        options::{CatchUp, ExcludedDays, MISSED_AFTER, NamedCalendar, Options},
     },
 };
 
@@ -51,11 +52,14 @@ impl CronJob {
     }
 
     /// What the forecast needs.
-    pub(super) fn forecast_input(&self) -> Option<ForecastInput<'_>> {
+    pub(super) fn forecast_input(&self, freezes: &Freezes) -> Option<ForecastInput<'_>> {
         let facts = self.facts.as_deref()?;
+        let thaw = freezes.last_end(&self.name.namespace);
+        let ignores_options = (facts.schedule.has_options() || thaw.is_some()) && self.ignores_options();
         Some(ForecastInput {
             facts,
-            ignores_options: facts.schedule.has_options() && self.ignores_options(),
+            ignores_options,
+            frozen_until: thaw.filter(|_| !ignores_options).map(Second::timestamp),
         })
     }
 
@@ -73,8 +77,9 @@ impl CronJob {
     /// The next slots with their starts, the earliest first, with those that wait for their start.
     pub(super) fn next_slots(&self, facts: &CronJobFacts, now: Second) -> impl Iterator<Item = NextSlot> {
         let offset = facts.schedule.options().offset().as_secs();
-        let first = due_slots::next_after(self, now.plus(-offset));
-        let slots = std::iter::successors(first, |at| due_slots::next_after(self, *at));
+        let wanted_after = move |at| self.wanted_from(due_slots::next_after(self, at)?);
+        let first = wanted_after(now.plus(-offset));
+        let slots = std::iter::successors(first, move |at| wanted_after(*at));
         let slots = slots.map(|at| (at, self.start_at(self.slots.len(), at)));
         let later = slots.filter(move |(_, start)| *start > now);
         later.map(|(at, start)| NextSlot {
@@ -90,6 +95,39 @@ impl CronJob {
         let era = self.eras.get(self.eras.index_at(at))?;
         let schedule = Some(era.schedule(facts)).filter(|schedule| schedule.has_options())?;
         (runner(&self.slots, place) == Runner::Cronwheel).then_some(schedule)
+    }
+
+    /// Whether a slot follows options and freezes: cronwheel runs the CronJob.
+    pub(super) fn follows_cronwheel_at(&self, place: usize) -> bool {
+        runner(&self.slots, place) == Runner::Cronwheel
+    }
+
+    /// The entry of the calendar that excludes a slot.
+    pub(super) fn excluded_days(&self, place: usize) -> Option<&ExcludedDays> {
+        let at = self.slots.get(place)?.at;
+        let exclusion = self.with_options(place, at)?.exclusion()?;
+        exclusion.entry(at.timestamp())
+    }
+
+    /// The name of the calendar of a slot.
+    pub(super) fn calendar_at(&self, place: usize) -> Option<&str> {
+        let not_on = self.options_at(place).not_on.as_ref()?;
+        Some(&*not_on.name)
+    }
+
+    /// Whether the calendar of a slot was not read.
+    pub(super) fn lacks_calendar_at(&self, place: usize) -> bool {
+        let not_on = self.options_at(place).not_on.as_ref();
+        not_on.is_some_and(|not_on| not_on.calendar == NamedCalendar::Unknown)
+    }
+
+    /// The first slot from this one on that no calendar excludes.
+    fn wanted_from(&self, slot: Second) -> Option<Second> {
+        let schedule = self.with_options(self.slots.len(), slot);
+        let Some(schedule) = schedule.filter(|schedule| schedule.exclusion().is_some()) else {
+            return Some(slot);
+        };
+        schedule.wanted_from(slot.timestamp()).map(Second::floor)
     }
 
     /// The options that decide a slot.
@@ -115,7 +153,8 @@ impl CronJob {
 
     /// The start of the next slot.
     pub(super) fn next_start(&self) -> Option<Second> {
-        Some(self.start_at(self.slots.len(), self.next?))
+        let next = self.wanted_from(self.next?)?;
+        Some(self.start_at(self.slots.len(), next))
     }
 
     /// The start of a slot that is not due yet.
@@ -128,9 +167,8 @@ impl CronJob {
     pub(super) fn first_start(&self, facts: &CronJobFacts, from: Second) -> Option<Second> {
         let offset = facts.schedule.options().offset().as_secs();
         let before = from.plus(-offset - 1);
-        let starts = std::iter::successors(due_slots::next_after(self, before), |at| {
-            due_slots::next_after(self, *at)
-        });
+        let wanted_after = move |at| self.wanted_from(due_slots::next_after(self, at)?);
+        let starts = std::iter::successors(wanted_after(before), |at| wanted_after(*at));
         // The window is shorter than the distance of two slots, except at a clock change.
         let starts = starts.map(|at| self.start_at(self.slots.len(), at)).take(3);
         starts.filter(|start| *start >= from).min()
@@ -143,11 +181,14 @@ impl CronJob {
             CatchUp::All(count) if !self.is_replace_at(place) => usize::from(count),
             CatchUp::All(_) | CatchUp::Latest | CatchUp::Skip => 1,
         };
-        let last = place + n_later;
-        let pushed_out = match self.slots.len() {
-            n_slots if last < n_slots => self.start_of(last),
-            n_slots if last == n_slots => self.next_start(),
-            _ => None,
+        // Slots that a calendar excludes push out none.
+        let wanted = (place + 1..self.slots.len()).filter(|later| self.excluded_days(*later).is_none());
+        let mut n_wanted = 0;
+        let last = wanted.inspect(|_| n_wanted += 1).nth(n_later - 1);
+        let pushed_out = match last {
+            Some(last) => self.start_of(last),
+            None if n_wanted + 1 == n_later => self.next_start(),
+            None => None,
         };
         if n_later == 1 {
             return pushed_out;

@@ -4,7 +4,7 @@ use super::{
     cron_job::{CronJob, RunUpdate},
     second::Second,
 };
-use crate::observe::facts::{Run, RunResult};
+use crate::observe::facts::{Creator, Run, RunResult};
 
 /// Maximum number of Jobs of one CronJob that run and have no kept slot.
 const RUNNING_MAX: usize = 1_000;
@@ -19,6 +19,17 @@ pub(super) struct OtherRun {
     pub(super) is_kept: bool,
     /// Whether its slot was dropped while it ran. It leaves when it ends.
     pub(super) had_slot: bool,
+}
+
+impl OtherRun {
+    /// Whether Forbid waits for the Job at a slot while it runs: it is that of an earlier slot, or one that `run-now` asked
+    /// for, or any if the CronJob counts Jobs that others create.
+    pub(super) fn is_active_before(&self, slot: Second, counts_manual_jobs: bool) -> bool {
+        match self.run.slot {
+            Some(of_run) => Second::floor(of_run) < slot,
+            None => counts_manual_jobs || self.run.creator == Creator::Cronwheel,
+        }
+    }
 }
 
 impl CronJob {

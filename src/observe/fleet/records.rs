@@ -22,6 +22,10 @@ impl Fleet {
 }
 
 impl Outbox {
+    pub(super) fn push(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
     pub(super) fn push_run(&mut self, cron_job: &CronJob, run: Run) {
         self.records.push(Record::Run {
             namespace: cron_job.name.namespace.clone(),

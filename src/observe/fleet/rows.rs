@@ -8,6 +8,7 @@ use super::{
     cron_job::CronJob,
     cron_job_view::RunTimes,
     due_slots,
+    freezes::Freezes,
     second::Second,
     slot_record::{Outcome, SlotRecord},
     words,
@@ -27,7 +28,7 @@ const DUE_SECONDS: i64 = 3_600;
 impl Fleet {
     /// A page of the CronJobs that match, by namespace and name.
     pub fn rows(&self, filter: &Filter, now: Timestamp) -> Rows {
-        let matcher = Matcher::new(filter, now);
+        let matcher = Matcher::new(filter, &self.inherited.freezes, now);
         let mut page = Rows {
             rows: Vec::new(),
             n_matching: 0,
@@ -42,7 +43,8 @@ impl Fleet {
                 continue;
             };
             if page.n_matching >= filter.offset && page.rows.len() < filter.limit {
-                page.rows.push(row(cron_job, facts, now));
+                let frozen_until = self.present_freeze(cron_job, now).map(|(until, _)| until);
+                page.rows.push(row(cron_job, facts, (now, frozen_until)));
             }
             page.n_matching += 1;
         }
@@ -51,7 +53,11 @@ impl Fleet {
 }
 
 /// A CronJob in the list.
-pub(super) fn row(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> Row {
+pub(super) fn row(
+    cron_job: &CronJob,
+    facts: &CronJobFacts,
+    (now, frozen_until): (Timestamp, Option<Timestamp>),
+) -> Row {
     let second = Second::floor(now);
     let first = cron_job.slots.len().saturating_sub(MARKS_MAX);
     let times = RunTimes::of(cron_job);
@@ -65,7 +71,7 @@ pub(super) fn row(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> R
         marks: cron_job.slots[first..].iter().map(|slot| mark(slot, second)).collect(),
         run_time_p50: times.percentile(50),
         run_time_p95: times.percentile(95),
-        next: next(cron_job, facts, now),
+        next: next(cron_job, facts, (now, frozen_until)),
     }
 }
 
@@ -79,7 +85,7 @@ pub(super) fn mark(slot: &SlotRecord, now: Second) -> Mark {
         Outcome::Open if slot.is_late_now(now) => Mark::Late,
         Outcome::Open => Mark::Due,
         Outcome::Lost(_) => Mark::Lost,
-        Outcome::NotObserved | Outcome::Gone => Mark::NotObserved,
+        Outcome::NotObserved | Outcome::Gone | Outcome::CalendarUnread | Outcome::FreezeUnknown => Mark::NotObserved,
         Outcome::Deleted
         | Outcome::Suspended
         | Outcome::HeldByForbid
@@ -87,12 +93,14 @@ pub(super) fn mark(slot: &SlotRecord, now: Second) -> Mark {
         | Outcome::Deleting
         | Outcome::SameMinute
         | Outcome::Missed
-        | Outcome::Resumed => Mark::Skipped,
+        | Outcome::Resumed
+        | Outcome::Frozen
+        | Outcome::Excluded => Mark::Skipped,
     }
 }
 
 /// The next slot, or why there is none.
-pub(super) fn next(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> Next {
+fn next(cron_job: &CronJob, facts: &CronJobFacts, (now, frozen_until): (Timestamp, Option<Timestamp>)) -> Next {
     if facts.is_deleting {
         return Next::Deleting;
     }
@@ -108,7 +116,9 @@ pub(super) fn next(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> 
         (None, _) => Next::Never,
         _ if facts.is_suspended => Next::Suspended,
         (Some(_), Some(slot)) => Next::HeldBack(slot.at.timestamp()),
-        (Some(next), None) => Next::At(next),
+        (Some(next), None) => frozen_until
+            .filter(|until| next < *until)
+            .map_or(Next::At(next), Next::Frozen),
     }
 }
 
@@ -129,16 +139,18 @@ fn blocked_slot(cron_job: &CronJob) -> Option<&SlotRecord> {
 
 struct Matcher<'a> {
     filter: &'a Filter,
+    freezes: &'a Freezes,
     words: Vec<String>,
     second: Second,
     day_start: Second,
 }
 
 impl<'a> Matcher<'a> {
-    fn new(filter: &'a Filter, now: Timestamp) -> Matcher<'a> {
+    fn new(filter: &'a Filter, freezes: &'a Freezes, now: Timestamp) -> Matcher<'a> {
         let second = Second::floor(now);
         Matcher {
             filter,
+            freezes,
             words: filter.text.split_whitespace().map(str::to_owned).collect(),
             second,
             day_start: second.plus(-DAY_SECONDS),
@@ -166,12 +178,18 @@ impl<'a> Matcher<'a> {
             StateFilter::Suspended => facts.is_suspended,
             StateFilter::Never => is_never(cron_job),
             StateFilter::Due => {
-                let is_active = !facts.is_suspended && !facts.is_deleting;
+                let is_active = !facts.is_suspended && !facts.is_deleting && !self.is_frozen(cron_job);
                 let next = next_start(cron_job, facts, self.second);
                 is_active && next.is_some_and(|next| next <= self.second.plus(DUE_SECONDS))
             }
             StateFilter::Blocked => blocked_slot(cron_job).is_some(),
+            StateFilter::Frozen => self.is_frozen(cron_job),
         }
+    }
+
+    fn is_frozen(&self, cron_job: &CronJob) -> bool {
+        let freeze = self.freezes.present(&cron_job.name.namespace, self.second);
+        freeze.is_some() && !cron_job.ignores_options()
     }
 
     /// Whether a slot or its start is in the span: past minutes have slots, those of the forecast have starts.

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     cron_job::CronJob,
     era::Era,
+    freezes::{Freezes, Frozen},
     judge,
     observations::Observations,
     second::Second,
@@ -19,6 +20,7 @@ use crate::{
     schedule::{
         ConcurrencyPolicy, CronJobSchedule,
         busy::busy_since,
+        options::NamedCalendar,
         policy::{self, Decision, Facts, SkipReason},
     },
 };
@@ -26,11 +28,18 @@ use crate::{
 /// Why cronwheel waits for a Job that runs, too.
 const HELD_BY_FORBID: &str = "B-10.3: concurrencyPolicy is Forbid and an earlier Job ran until the next slot";
 
+/// Why a slot of an excluded date has no Job.
+const EXCLUDED: &str = "O-11: the slot is on a date of the calendar that not-on names";
+
 /// Why the slots of a minute after the first have no Job.
 const SAME_MINUTE: &str = "B-11.1: Jobs are named by the minute, and the minute has an earlier slot";
 
 /// The decision on a slot. `None` if the facts of that instant are not known.
-pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, place: usize) -> Option<Shadow> {
+pub(super) fn with_cronwheel(
+    cron_job: &CronJob,
+    (observations, freezes): (&Observations, &Freezes),
+    place: usize,
+) -> Option<Shadow> {
     let facts = cron_job.facts.as_deref()?;
     let slot = cron_job.slots.get(place)?;
     let era = cron_job.eras.get(cron_job.eras.index_at(slot.at))?;
@@ -39,13 +48,30 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
     let start = Second::floor(schedule.start_of(slot.at.timestamp()));
     let are_jobs_known =
         era.policy != ConcurrencyPolicy::Forbid || observations.covers(&cron_job.name.namespace, start, start);
-    if slot.outcome == Outcome::NotObserved || !cron_job.eras.are_known_at(slot.at) || !are_jobs_known {
+    let namespace = &cron_job.name.namespace;
+    let frozen_until = match freezes.at(namespace, start) {
+        Some(Frozen::Perhaps(_)) => return None,
+        // What starts after the freeze depends on all slots that it held back.
+        Some(Frozen::Yes(span)) if slot.has_job() && slot.created >= span.end() => return None,
+        Some(Frozen::Yes(span)) => Some(span.end()),
+        None => None,
+    };
+    let not_on = schedule.options().not_on.as_ref();
+    let is_calendar_known = not_on.is_none_or(|not_on| not_on.calendar != NamedCalendar::Unknown);
+    let is_known = cron_job.eras.are_known_at(slot.at) && are_jobs_known && is_calendar_known;
+    if slot.outcome == Outcome::NotObserved || !is_known {
         return None;
     }
     let before = place.checked_sub(1).and_then(|before| cron_job.slots.get(before));
     if !schedule.has_seconds() && before.is_some_and(|before| before.at.minute() == slot.at.minute()) {
         return Some(Shadow::Holds(SAME_MINUTE));
     }
+    // An earlier slot may be due instead.
+    if !era.is_deleting && schedule.excludes(slot.at.timestamp()) {
+        return Some(Shadow::Holds(EXCLUDED));
+    }
+    let thawed = freezes.ended_before(namespace, start);
+    let resumed = cron_job.eras.resumed_before(start).max(thawed);
     let verdict = policy::decide(
         &Facts {
             schedule,
@@ -55,11 +81,11 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
             last_schedule_time: before.map(|before| before.at.timestamp()),
             starting_deadline_seconds: era.deadline_seconds,
             concurrency_policy: era.policy,
-            n_active_jobs: n_active_jobs(cron_job, slot.at, start),
+            n_active_jobs: n_active_jobs(cron_job, slot.at, start, schedule.options().counts_manual_jobs),
             is_active_slot: &|_| false,
             schedule_changed: None,
-            frozen_until: None,
-            resumed: cron_job.eras.resumed_before(start).map(Second::timestamp),
+            frozen_until: frozen_until.map(Second::timestamp),
+            resumed: resumed.map(Second::timestamp),
             busy_since: busy(cron_job, slot.at, start),
             armed: Some(slot.at.timestamp()),
             was_awaited: true,
@@ -74,14 +100,15 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
 }
 
 /// The Jobs of slots before another that ran at an instant.
-fn n_active_jobs(cron_job: &CronJob, before: Second, at: Second) -> usize {
+fn n_active_jobs(cron_job: &CronJob, before: Second, at: Second, counts_manual_jobs: bool) -> usize {
     let is_active = |created: Second, end: Option<Second>| created <= at && end.is_none_or(|end| end > at);
     let slots = cron_job.slots.iter().take_while(|slot| slot.at < before);
     let slots = slots.filter(|slot| slot.has_job() && is_active(slot.created, slot.job_end()));
-    let others = cron_job.other_runs.iter().map(|other| &other.run);
-    let others = others.filter(|run| {
+    let others = cron_job.other_runs.iter();
+    let others = others.filter(|other| {
+        let run = &other.run;
         let end = (run.result != RunResult::Running).then(|| Second::floor(run.finished.unwrap_or(run.created)));
-        run.slot.is_some_and(|slot| Second::floor(slot) < before) && is_active(Second::floor(run.created), end)
+        other.is_active_before(before, counts_manual_jobs) && is_active(Second::floor(run.created), end)
     });
     slots.count() + others.count()
 }
@@ -126,7 +153,7 @@ fn reason_text(reason: &SkipReason) -> &'static str {
         SkipReason::AlreadyActive(_) => "B-10.2: a running Job has the name of the slot",
         SkipReason::HeldByForbid(_) => HELD_BY_FORBID,
         SkipReason::Missed(_) => "O-2: the slot was missed, and missed-runs is skip",
-        SkipReason::Excluded(_) => "O-11: the slot is on a date of the calendar that not-on names",
+        SkipReason::Excluded(_) => EXCLUDED,
         SkipReason::Resumed(_) => "O-3: the slot passed while the CronJob was held back, and on-resume is skip",
     }
 }
@@ -153,13 +180,13 @@ struct Stretch {
 pub(super) fn differences(
     cron_job: &CronJob,
     facts: &CronJobFacts,
-    observations: &Observations,
+    known: (&Observations, &Freezes),
     now: Timestamp,
 ) -> Vec<String> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut is_consecutive = false;
     for (place, slot) in cron_job.slots.iter().enumerate() {
-        let shadow = with_cronwheel(cron_job, observations, place);
+        let shadow = with_cronwheel(cron_job, known, place);
         let start = facts.schedule.start_of(slot.at.timestamp());
         let Some(difference) = shadow.and_then(|shadow| difference(slot, &shadow, Second::floor(start))) else {
             is_consecutive = false;

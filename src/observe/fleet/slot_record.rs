@@ -35,6 +35,14 @@ pub(super) enum Outcome {
     Missed,
     /// `on-resume` is `skip`.
     Resumed,
+    /// The namespace was frozen.
+    Frozen,
+    /// The calendar of `not-on` excludes the date.
+    Excluded,
+    /// No Job, and the calendar was not read.
+    CalendarUnread,
+    /// No Job, and it is not known when a freeze began or ended.
+    FreezeUnknown,
 }
 
 /// A slot and its Job.
@@ -46,7 +54,7 @@ pub(super) struct SlotRecord {
     /// The creation of the Job; the slot's instant without a Job.
     pub(super) created: Second,
     pub(super) finished: Option<Second>,
-    /// Forbid, a suspension or `spread` held the slot until then.
+    /// Forbid, a suspension, a freeze or `spread` held the slot until then.
     pub(super) held_until: Option<Second>,
     /// The reason of a failure.
     pub(super) reason: u16,
@@ -211,7 +219,12 @@ impl SlotRecord {
             Outcome::SameMinute => SlotOutcome::Skipped(SkipCause::SameMinute),
             Outcome::Missed => SlotOutcome::Skipped(SkipCause::Missed),
             Outcome::Resumed => SlotOutcome::Skipped(SkipCause::Resumed),
-            Outcome::NotObserved
+            // What these four say stands beside the record.
+            Outcome::Frozen
+            | Outcome::Excluded
+            | Outcome::CalendarUnread
+            | Outcome::FreezeUnknown
+            | Outcome::NotObserved
             | Outcome::Running
             | Outcome::Succeeded
             | Outcome::Failed
@@ -257,7 +270,11 @@ impl SlotRecord {
             | Outcome::Deleting
             | Outcome::SameMinute
             | Outcome::Missed
-            | Outcome::Resumed => RunResult::Running,
+            | Outcome::Resumed
+            | Outcome::Frozen
+            | Outcome::Excluded
+            | Outcome::CalendarUnread
+            | Outcome::FreezeUnknown => RunResult::Running,
         }
     }
 }

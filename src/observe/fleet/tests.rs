@@ -3,6 +3,7 @@
 mod attention;
 mod ends;
 mod given_up;
+mod inherited;
 mod losses;
 mod model;
 mod namespaces;

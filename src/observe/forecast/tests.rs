@@ -216,6 +216,7 @@ fn a_spread_flattens_a_peak_unless_it_is_ignored() {
     let ignored = cron_jobs.iter().map(|facts| ForecastInput {
         facts,
         ignores_options: true,
+        frozen_until: None,
     });
     assert_eq!(starts(&Forecast::new(ignored, from, to)), [0, 0, 0, 0, 4]);
 }

@@ -57,8 +57,8 @@ impl Queue {
         for record in records {
             match record {
                 Record::Observation(observation) => self.observe(observation),
-                Record::Run { .. } | Record::Change(_) if self.n_waiting() < RECORDS_MAX => self.records.push(record),
-                Record::Run { .. } | Record::Change(_) => {
+                _ if self.n_waiting() < RECORDS_MAX => self.records.push(record),
+                Record::Run { .. } | Record::Change(_) | Record::Freeze(_) => {
                     self.n_lost += 1;
                     self.period = Period::Cut;
                 }

@@ -117,6 +117,7 @@ impl Sweep {
         let horizon_ms = self.horizon.as_millisecond();
         transaction.execute(sql::SET_HORIZON, (horizon_ms,))?;
         transaction.execute(sql::REMOVE_PERIODS, (horizon_ms,))?;
+        transaction.execute(sql::REMOVE_FREEZES, (horizon_ms,))?;
         let mut statement = transaction.prepare(sql::NEXT_CRON_JOBS)?;
         let ids = statement.query_map((self.cron_job, SLICE_CRON_JOBS), |row| row.get(0))?;
         let ids: Vec<i64> = ids.collect::<Result<_, _>>()?;

@@ -8,7 +8,7 @@ use rusqlite::{
 
 use super::{error::HistoryError, sql};
 use crate::{
-    observe::facts::{Creator, CronJobChange, Hindrance, Observation, Record, Run, RunResult},
+    observe::facts::{Creator, CronJobChange, FreezeSpan, Hindrance, Observation, Record, Run, RunResult},
     schedule::ConcurrencyPolicy,
     shard::{Uid, naming},
 };
@@ -36,6 +36,7 @@ pub(super) struct Writer<'transaction> {
     cron_job_id: Statement<'transaction>,
     upsert_run: Statement<'transaction>,
     insert_change: Statement<'transaction>,
+    upsert_freeze: Statement<'transaction>,
     upsert_period: Statement<'transaction>,
 }
 
@@ -46,6 +47,7 @@ impl<'transaction> Writer<'transaction> {
             cron_job_id: transaction.prepare(sql::CRON_JOB_ID)?,
             upsert_run: transaction.prepare(sql::UPSERT_RUN)?,
             insert_change: transaction.prepare(sql::INSERT_CHANGE)?,
+            upsert_freeze: transaction.prepare(sql::UPSERT_FREEZE)?,
             upsert_period: transaction.prepare(sql::UPSERT_PERIOD)?,
         })
     }
@@ -58,6 +60,7 @@ impl<'transaction> Writer<'transaction> {
                 run,
             } => self.write_run(namespace, cron_job_name, run),
             Record::Change(change) => self.write_change(change),
+            Record::Freeze(span) => self.write_freeze(span),
             Record::Observation(Observation { from, to, namespaces }) => {
                 self.upsert_period
                     .execute((from.as_millisecond(), to.as_millisecond(), namespaces))?;
@@ -120,6 +123,26 @@ impl<'transaction> Writer<'transaction> {
             policy_number(*concurrency_policy),
             starting_deadline_seconds,
             is_deleted,
+        ))?;
+        Ok(())
+    }
+
+    fn write_freeze(&mut self, span: &FreezeSpan) -> Result<(), HistoryError> {
+        let FreezeSpan {
+            namespace,
+            earliest_begin,
+            from,
+            until,
+            latest_end,
+            reason,
+        } = span;
+        self.upsert_freeze.execute((
+            bounded(namespace),
+            from.as_second(),
+            earliest_begin.as_second(),
+            until.as_second(),
+            latest_end.as_second(),
+            bounded(reason),
         ))?;
         Ok(())
     }
@@ -217,6 +240,18 @@ pub(super) fn read_change(row: &Row<'_>) -> Result<CronJobChange, HistoryError> 
         },
         starting_deadline_seconds: row.get(8)?,
         is_deleted: row.get(9)?,
+    })
+}
+
+/// Reads the columns of `sql::FREEZES`.
+pub(super) fn read_freeze(row: &Row<'_>) -> Result<FreezeSpan, HistoryError> {
+    Ok(FreezeSpan {
+        namespace: row.get(0)?,
+        from: timestamp(row.get(1)?)?,
+        earliest_begin: timestamp(row.get(2)?)?,
+        until: timestamp(row.get(3)?)?,
+        latest_end: timestamp(row.get(4)?)?,
+        reason: row.get(5)?,
     })
 }
 

@@ -10,7 +10,7 @@ pub(super) const APPLICATION_ID: i32 = 0x6372_6f6e;
 
 /// The statements that lead from each schema version to the next. The number of entries is the version of this program.
 /// A released entry never changes.
-pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2];
+pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = "
 -- One row.
@@ -60,6 +60,19 @@ const VERSION_2: &str = "
 -- The namespaces that were watched, by name and with commas; NULL: all.
 ALTER TABLE periods ADD COLUMN namespaces TEXT;
 UPDATE periods SET namespaces = '';
+";
+
+const VERSION_3: &str = "
+-- Freezes of namespaces, as far as they were observed. Times in seconds since 1970.
+CREATE TABLE freezes (
+    namespace TEXT NOT NULL,
+    began INTEGER NOT NULL,          -- it had begun by then
+    earliest_begin INTEGER NOT NULL,
+    ended INTEGER NOT NULL,          -- it still held until then
+    latest_end INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (namespace, began)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Before anything is read. The exclusive lock is SQLite's own, and ends with the process. WAL with `NORMAL` is
@@ -116,6 +129,14 @@ pub(super) const CHANGES: &str = "
 SELECT uid, namespace, name, at, schedule, time_zone, is_suspended, concurrency_policy, starting_deadline_seconds,
     is_deleted
 FROM changes JOIN cron_jobs ON id = cron_job ORDER BY cron_job, at";
+
+pub(super) const UPSERT_FREEZE: &str = "
+INSERT OR REPLACE INTO freezes (namespace, began, earliest_begin, ended, latest_end, reason)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(super) const FREEZES: &str = "
+SELECT namespace, began, earliest_begin, ended, latest_end, reason FROM freezes, history
+WHERE latest_end * 1000 > horizon ORDER BY namespace, began";
+pub(super) const REMOVE_FREEZES: &str = "DELETE FROM freezes WHERE latest_end * 1000 <= ?1";
 
 pub(super) const UPSERT_PERIOD: &str = "
 INSERT INTO periods (started, ended, namespaces) VALUES (?1, ?2, ?3)

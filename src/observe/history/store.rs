@@ -85,7 +85,7 @@ impl Store {
         self.retention.step(&mut self.connection, now)
     }
 
-    /// Passes on the changes, the runs and the periods of observation, in this order: if the file turns out to be damaged,
+    /// Passes on the changes, the runs, the freezes and the periods of observation, in this order: if the file turns out to be damaged,
     /// no period may claim that there were no other runs.
     pub(super) fn load(
         &self,
@@ -112,6 +112,11 @@ impl Store {
                     run: rows::read_run(row, &cron_job)?,
                 });
             }
+        }
+        let mut statement = self.connection.prepare(sql::FREEZES)?;
+        let mut freezes = statement.query(())?;
+        while let Some(row) = freezes.next()? {
+            sink(Record::Freeze(rows::read_freeze(row)?));
         }
         let mut statement = self.connection.prepare(sql::PERIODS)?;
         let mut periods = statement.query(())?;

@@ -257,7 +257,7 @@ fn load_has_the_newest_runs_and_all_since_an_instant() {
             .into_iter()
             .filter_map(|record| match record {
                 Record::Run { run, .. } if run.cron_job == uid(2, cron_job) => run.slot,
-                Record::Run { .. } | Record::Change(_) | Record::Observation(_) => None,
+                Record::Run { .. } | Record::Change(_) | Record::Freeze(_) | Record::Observation(_) => None,
             });
         runs.map(|slot| (slot.as_second() - start.as_second()) / 3600).collect()
     };

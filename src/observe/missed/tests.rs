@@ -87,7 +87,7 @@ fn invented() -> Missed {
 #[test]
 fn slots_without_a_job_are_listed_by_cron_job_and_cause() {
     let expected = "\
-prod-eu: 10 slots of 2 CronJobs without a Job, and 1 that may have had one, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC
+prod-eu: 10 slots of 2 CronJobs without a Job, and 1 of which that is not known, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC
 note: One sentence.
 
 NAMESPACE   CRONJOB   SLOTS   FIRST                  LAST                   WHY
@@ -162,4 +162,36 @@ fn nothing_missed_is_one_line() {
         missed.to_text(),
         "prod-eu: no slot of 1 CronJob without a Job, from 27 Nov 00:00 UTC to 27 Nov 06:00:30 UTC\n"
     );
+}
+
+#[test]
+fn what_backfill_does_not_start_has_no_command() {
+    let frozen = |until: &str| SkipCause::Frozen {
+        until: instant(until),
+        reason: "audit".into(),
+    };
+    let excluded = SkipCause::Excluded {
+        calendar: "holidays".into(),
+        note: "Christmas".into(),
+    };
+    for (cause, sentence, has_command) in [
+        (
+            frozen("2026-11-27T06:00:00Z"),
+            "in a freeze of the namespace until 27 Nov 06:00 UTC: audit",
+            true,
+        ),
+        (
+            frozen("2026-11-27T07:00:00Z"),
+            "in a freeze of the namespace until 27 Nov 07:00 UTC: audit",
+            false,
+        ),
+        (excluded, "the calendar holidays excludes the date: Christmas", false),
+    ] {
+        let slots = vec![slot("27T05:00", SlotOutcome::Skipped(cause))];
+        let cron_jobs = [(name("shop", "backup"), slots)];
+        let missed = Missed::new(cron_jobs.into_iter(), source(), &BackfillCommand::default());
+        let entry = &missed.missed[0];
+        assert_eq!((&*entry.sentence, entry.command.is_some()), (sentence, has_command));
+        assert_eq!(missed.to_text().contains("cronwheel backfill"), has_command);
+    }
 }

@@ -47,7 +47,7 @@ fn heading(missed: &Missed) -> String {
     };
     let unknown = match missed.n_unknown {
         0 => String::new(),
-        n => format!(", and {} that may have had one", thousands(n)),
+        n => format!(", and {} of which that is not known", thousands(n)),
     };
     format!("{cluster}: {slots} of {cron_jobs} without a Job{unknown}, from {since} to {now}\n")
 }

@@ -3,6 +3,8 @@
 //! A namespace whose objects may not be read is left out: what its other watch delivers is ignored, and both list again
 //! when the permission is back.
 
+pub(super) mod optional;
+
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -112,8 +114,12 @@ impl Links {
         self.scopes.len()
     }
 
-    pub(super) fn scope(&self, id: LinkId) -> &Scope {
-        &self.scopes[id.scope].scope
+    /// The namespace of the scope at a position; `None` for the cluster.
+    pub(super) fn namespace(&self, scope: usize) -> Option<&str> {
+        match &self.scopes[scope].scope {
+            Scope::Cluster => None,
+            Scope::Namespace(name) => Some(&**name),
+        }
     }
 
     /// Takes a signal of a watch.

@@ -15,6 +15,8 @@ pub struct Source {
     pub n_undecodable: u64,
     /// The last one of these, with the member and its problem.
     pub last_undecodable: Option<String>,
+    /// What is not known because it cannot be read, as sentences.
+    pub notes: Vec<String>,
     /// What is wrong with the history, as sentences.
     pub history_problems: Vec<String>,
 }

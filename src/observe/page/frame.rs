@@ -45,6 +45,7 @@ impl Frame<'_> {
                     (patterns())
                     (self.header())
                     (self.banners())
+                    (self.notes())
                     main #main tabindex="-1" { (content) }
                     footer {
                         "This page only reads. "
@@ -93,6 +94,14 @@ impl Frame<'_> {
                 @if !unreadable.is_empty() {
                     p.banner { (unreadable_sentence(unreadable)) }
                 }
+            }
+        }
+    }
+
+    fn notes(&self) -> Markup {
+        html! {
+            div.notes data-part="notes" {
+                @for note in &self.heading.notes { p { (note) } }
             }
         }
     }

@@ -206,6 +206,7 @@ pub(super) fn next(row: &Row, clock: &Clock) -> Markup {
             Next::At(at) => { (clock.distance(*at)) small { (clock.time(*at, &row.zone)) } },
             Next::HeldBack(at) => { "held back" small { (clock.distance(*at)) } },
             Next::Suspended => span.dim { "suspended" },
+            Next::Frozen(until) => { span.dim { "frozen" } small { "until " (clock.dated(*until, &row.zone)) } },
             Next::Deleting => span.dim { "being deleted" },
             Next::Never => span.dim { "never" },
         }

@@ -24,6 +24,8 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
 pub(super) fn outcome_word(slot: &Slot, mark: Mark) -> &'static str {
     match &slot.outcome {
         SlotOutcome::Skipped(SkipCause::HeldByForbid { .. }) => "held back",
+        SlotOutcome::Skipped(SkipCause::Frozen { .. }) => "frozen",
+        SlotOutcome::Skipped(SkipCause::Excluded { .. }) => "excluded",
         SlotOutcome::Started {
             replaced_by: Some(_), ..
         } => "replaced",
@@ -40,7 +42,8 @@ pub(super) fn outcome_word(slot: &Slot, mark: Mark) -> &'static str {
         | SlotOutcome::Started { .. }
         | SlotOutcome::Open
         | SlotOutcome::Lost(_)
-        | SlotOutcome::NotObserved => mark.as_str(),
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_) => mark.as_str(),
     }
 }
 
@@ -57,9 +60,11 @@ pub(super) fn outcome_reason(slot: &Slot) -> String {
             ..
         } => backfilled_reason(result),
         SlotOutcome::Started { result, .. } => started_reason(result, slot.lateness() > Some(LATE_AFTER)),
-        absent @ (SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved) => {
-            absent.absence().unwrap_or_default()
-        }
+        absent @ (SlotOutcome::Open
+        | SlotOutcome::Lost(_)
+        | SlotOutcome::Skipped(_)
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_)) => absent.absence().unwrap_or_default(),
     }
 }
 

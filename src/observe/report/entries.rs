@@ -23,7 +23,7 @@ pub struct ControllerEntry {
     pub lateness_p50_seconds: Option<i64>,
 }
 
-/// What became of the slots of the report. All but `n_late` and `n_failed` add up to `n_slots`.
+/// What became of the slots of the report: `n_slots` is the sum of those started, lost, skipped, open and unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlotCounts {
@@ -39,10 +39,16 @@ pub struct SlotCounts {
     pub n_lost: u64,
     /// Number of slots for which the CronJob itself asked for no Job.
     pub n_skipped: u64,
+    /// Number of those of `n_skipped` in a freeze of the namespace.
+    pub n_frozen: u64,
+    /// Number of those of `n_skipped` on a date that the calendar of `not-on` excludes.
+    pub n_excluded: u64,
     /// Number of slots that are due and have no Job yet.
     pub n_open: u64,
-    /// Number of slots of which nothing is known.
+    /// Number of slots of which it is not known whether they had a Job, or should have had one.
     pub n_unknown: u64,
+    /// Number of those of `n_unknown` that had no Job, and may be on a date that a calendar excludes or in a freeze.
+    pub n_undecided: u64,
 }
 
 /// The lateness of runs: from the slot to the creation of its Job, without the time for which Forbid, `suspend` or

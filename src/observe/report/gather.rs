@@ -15,7 +15,7 @@ use super::{
 use crate::{
     observe::{
         facts::{CronJobFacts, RunResult},
-        slot::{LATE_AFTER, LossReason, Mark, Slot, SlotOutcome},
+        slot::{LATE_AFTER, LossReason, Mark, SkipCause, Slot, SlotOutcome},
     },
     schedule::after,
 };
@@ -103,7 +103,10 @@ impl Gathering {
             SlotOutcome::Open => true,
             SlotOutcome::Lost(LossReason::DeadlineExceeded) => self.since < next.min(deadline(slot, cron_job.facts)),
             SlotOutcome::Lost(LossReason::Superseded | LossReason::NotStarted) => self.since < next,
-            SlotOutcome::Started { .. } | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => false,
+            SlotOutcome::Started { .. }
+            | SlotOutcome::Skipped(_)
+            | SlotOutcome::NotObserved
+            | SlotOutcome::Undecided(_) => false,
         };
         let meant = slots.into_iter().zip(next).filter(|(slot, next)| is_meant(slot, *next));
         meant.map(|(slot, _)| slot).collect()
@@ -264,8 +267,16 @@ impl Tally {
             }
             SlotOutcome::Open => counts.n_open += 1,
             SlotOutcome::Lost(_) => counts.n_lost += 1,
-            SlotOutcome::Skipped(_) => counts.n_skipped += 1,
+            SlotOutcome::Skipped(cause) => {
+                counts.n_skipped += 1;
+                counts.n_frozen += u64::from(matches!(cause, SkipCause::Frozen { .. }));
+                counts.n_excluded += u64::from(matches!(cause, SkipCause::Excluded { .. }));
+            }
             SlotOutcome::NotObserved => counts.n_unknown += 1,
+            SlotOutcome::Undecided(_) => {
+                counts.n_unknown += 1;
+                counts.n_undecided += 1;
+            }
         }
         if let Some(lateness) = slot.lateness() {
             counts.n_late += u64::from(lateness > LATE_AFTER);

@@ -71,7 +71,9 @@ impl ShadowRun {
             }
             SlotOutcome::Started { .. } => "started",
             // Nobody started these, so a decision not to start them changes nothing.
-            SlotOutcome::Open | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => return,
+            SlotOutcome::Open | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved | SlotOutcome::Undecided(_) => {
+                return;
+            }
         };
         if let Some(Shadow::Holds(reason)) = shadow {
             *self.held.entry((outcome, reason)).or_default() += 1;

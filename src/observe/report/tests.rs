@@ -271,7 +271,7 @@ fn the_history_counts_results_for_the_advice() {
 #[test]
 fn report_and_advice_read_the_fleet() {
     let (now, slot) = (instant("2026-11-27T12:00:30Z"), instant("2026-11-27T12:00:00Z"));
-    let mut index = crate::observe::fleet::Fleet::new(FleetConfig { n_slots_max: 50 }, now);
+    let mut index = crate::observe::fleet::Fleet::new(FleetConfig::of_slots(50), now);
     let facts = cron_job("a/b", "*/5 * * * *", None);
     let run = Run {
         job_uid: Uid::new("job"),

@@ -200,7 +200,7 @@ fn boxed(text: std::borrow::Cow<'_, str>) -> Box<str> {
 /// The values of options, by annotation.
 type OptionTexts = BTreeMap<&'static str, Box<str>>;
 
-/// The annotations that are options. Others are not kept: some hold whole manifests.
+/// The annotations that are options and concern slots. Others are not kept: some hold whole manifests.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Annotations<'a> {
@@ -216,6 +216,10 @@ struct Annotations<'a> {
     clock_change: Field<Text<'a>>,
     #[serde(rename = "cronwheel.dev/pass-scheduled-time")]
     pass_scheduled_time: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/not-on")]
+    not_on: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/manual-jobs")]
+    manual_jobs: Field<Text<'a>>,
 }
 
 fn options(members: &mut Members, annotations: Field<Annotations<'_>>) -> Option<Box<OptionTexts>> {
@@ -227,6 +231,8 @@ fn options(members: &mut Members, annotations: Field<Annotations<'_>>) -> Option
         (OptionName::Schedule, annotations.schedule),
         (OptionName::ClockChange, annotations.clock_change),
         (OptionName::PassScheduledTime, annotations.pass_scheduled_time),
+        (OptionName::NotOn, annotations.not_on),
+        (OptionName::ManualJobs, annotations.manual_jobs),
     ];
     let texts = texts.into_iter().filter_map(|(option, text)| {
         let text = members.text(text, "metadata.annotations")?;

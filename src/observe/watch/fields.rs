@@ -101,6 +101,22 @@ pub(super) struct ManagedFields<'a> {
 struct Fields {
     #[serde(rename = "f:spec")]
     spec: Field<SpecFields>,
+    #[serde(rename = "f:metadata")]
+    metadata: Field<MetadataFields>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetadataFields {
+    #[serde(rename = "f:annotations")]
+    annotations: Field<AnnotationFields>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AnnotationFields {
+    #[serde(rename = "f:cronwheel.dev/freeze-until")]
+    freeze_until: Field<IgnoredAny>,
 }
 
 #[derive(Default, Deserialize)]
@@ -121,6 +137,18 @@ pub(super) fn last_spec_change(entries: ManagedFieldsList<'_>) -> Option<Timesta
         let has_spec = entry.fields.ok()?.spec.ok().is_some();
         let is_of_subresource = entry.subresource.ok().is_some_and(|name| !name.is_empty());
         (has_spec && !is_of_subresource).then_some(entry.time.ok()).flatten()
+    });
+    times.max()
+}
+
+/// Returns the last time at which a client that owns the annotation of a freeze changed anything: the annotation has its
+/// value since then at the latest.
+pub(super) fn last_freeze_change(entries: ManagedFieldsList<'_>) -> Option<Timestamp> {
+    let entries = entries.ok().unwrap_or_default().into_iter().filter_map(Field::ok);
+    let times = entries.filter_map(|entry| {
+        let annotations = entry.fields.ok()?.metadata.ok()?.annotations.ok()?;
+        annotations.freeze_until.ok()?;
+        entry.time.ok()
     });
     times.max()
 }

@@ -22,8 +22,10 @@ use tower::service_fn;
 
 use super::{
     Object, Seen,
+    calendar::CalendarContent,
     cron_job::CronJobContent,
     job::JobContent,
+    namespace::NamespaceContent,
     slim::{Content, Slim},
 };
 use crate::{
@@ -31,7 +33,7 @@ use crate::{
         latest_value::{LatestReceiver, LatestSender},
         objects::classify::error_text,
     },
-    schedule::Zone,
+    schedule::{Zone, options::CALENDAR_LABEL},
     shard::Scope,
 };
 
@@ -70,8 +72,17 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// After this time without a failure, the pauses begin anew.
 const PAUSE_RESET: Duration = Duration::from_mins(1);
 
-struct Pauses {
+/// The pause after a refusal of what the account need not be able to read.
+pub(super) const REFUSAL_PAUSE: Duration = Duration::from_mins(1);
+
+pub(super) struct Pauses {
     next: Duration,
+}
+
+impl Pauses {
+    pub(super) fn new() -> ResetTimerBackoff<Pauses> {
+        ResetTimerBackoff::new(Pauses { next: PAUSE_MIN }, PAUSE_RESET)
+    }
 }
 
 impl Iterator for Pauses {
@@ -98,17 +109,31 @@ pub(super) fn cron_jobs(
     relists: LatestReceiver<u64>,
 ) -> BoxStream<'static, Signal> {
     let object = move |cron_job: CronJobContent| Object::CronJob(Box::new(cron_job.into_facts(&default_zone)));
-    signals(client, scope, relists, object)
+    signals((client, scope), watcher::Config::default(), relists, object)
 }
 
 /// Watches Jobs. `relists` lets it list again.
 pub(super) fn jobs(client: Client, scope: &Scope, relists: LatestReceiver<u64>) -> BoxStream<'static, Signal> {
-    signals(client, scope, relists, |JobContent(run)| Object::Run(Box::new(run)))
+    let object = |JobContent(run)| Object::Run(Box::new(run));
+    signals((client, scope), watcher::Config::default(), relists, object)
+}
+
+/// Watches all namespaces. `relists` lets it list again.
+pub(super) fn namespaces(client: Client, relists: LatestReceiver<u64>) -> BoxStream<'static, Signal> {
+    let object = |NamespaceContent(facts)| Object::Namespace(Box::new(facts));
+    signals((client, &Scope::Cluster), watcher::Config::default(), relists, object)
+}
+
+/// Watches calendars. `relists` lets it list again.
+pub(super) fn calendars(client: Client, scope: &Scope, relists: LatestReceiver<u64>) -> BoxStream<'static, Signal> {
+    let config = watcher::Config::default().labels(&format!("{CALENDAR_LABEL}=true"));
+    let object = |CalendarContent(facts)| Object::Calendar(Box::new(facts));
+    signals((client, scope), config, relists, object)
 }
 
 fn signals<C: Content>(
-    client: Client,
-    scope: &Scope,
+    (client, scope): (Client, &Scope),
+    config: watcher::Config,
     relists: LatestReceiver<u64>,
     object: impl Fn(C) -> Object + Send + Sync + 'static,
 ) -> BoxStream<'static, Signal> {
@@ -116,8 +141,9 @@ fn signals<C: Content>(
     let watch = Watch {
         opened: opened.subscribe(),
         api: api(counting(client, opened), scope),
+        config,
         relists,
-        pauses: ResetTimerBackoff::new(Pauses { next: PAUSE_MIN }, PAUSE_RESET),
+        pauses: Pauses::new(),
         pause: None,
         events: None,
     };
@@ -156,6 +182,7 @@ type Events<C> = BoxStream<'static, watcher::Result<Event<Slim<C>>>>;
 
 struct Watch<C: Content> {
     api: Api<Slim<C>>,
+    config: watcher::Config,
     /// The number of requests for a watch that were answered.
     opened: LatestReceiver<u64>,
     relists: LatestReceiver<u64>,
@@ -174,7 +201,7 @@ impl<C: Content> Watch<C> {
             }
             let events = self
                 .events
-                .get_or_insert_with(|| watcher(self.api.clone(), watcher::Config::default()).boxed());
+                .get_or_insert_with(|| watcher(self.api.clone(), self.config.clone()).boxed());
             let event = tokio::select! {
                 biased;
                 () = self.relists.changed() => {
@@ -191,8 +218,14 @@ impl<C: Content> Watch<C> {
             match event {
                 Some(Ok(event)) => return signal(event, object),
                 Some(Err(error)) => {
-                    self.pause = self.pauses.next();
-                    return Signal::Failed(self.failure(&error));
+                    let failure = self.failure(&error);
+                    let is_refusal = failure.is_forbidden && !C::IS_NEEDED;
+                    self.pause = if is_refusal {
+                        Some(REFUSAL_PAUSE)
+                    } else {
+                        self.pauses.next()
+                    };
+                    return Signal::Failed(failure);
                 }
                 // The watcher never ends.
                 None => self.events = None,

@@ -33,6 +33,10 @@ pub(in crate::observe) trait Content: Clone + std::fmt::Debug + Send + 'static {
     const KIND: &'static str;
     /// The plural in paths.
     const PLURAL: &'static str;
+    /// The group of the API; empty for the core.
+    const GROUP: &'static str = "batch";
+    /// Whether the view cannot do without it.
+    const IS_NEEDED: bool = true;
 
     /// Receives an object with any members.
     fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slim<Self>, D::Error>;
@@ -111,7 +115,7 @@ impl<C: Content> Resource for Slim<C> {
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        "batch".into()
+        C::GROUP.into()
     }
 
     fn version((): &()) -> Cow<'_, str> {

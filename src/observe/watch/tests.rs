@@ -2,6 +2,7 @@
 
 mod cron_jobs;
 mod jobs;
+mod namespaces;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -12,7 +12,26 @@ use crate::kubernetes::wait;
 
 pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
     let (browser, world) = (&visit.browser, &visit.world);
+    let account = format!("--serviceaccount=cronwheel:{}", world.account);
+    let name = "namespace-viewer";
+    let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
+    world.ops.kubectl(&role).await;
+    let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
+    world.ops.kubectl(&binding).await;
     let page = visit.open("none").await;
+    let unknown = format!(
+        "Freezes and defaults of namespaces in {} are not known here",
+        world.shop.name
+    );
+    let notes = browser.text(".notes").await;
+    assert!(notes.starts_with(&unknown), "{notes}");
+    // A single namespace is read every 15 seconds. What follows fills the time.
+    let freeze = "cronwheel.dev/freeze-until=2099-12-27T06:00:00Z";
+    let reason = "cronwheel.dev/freeze-reason=<b>year end</b>";
+    world
+        .ops
+        .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
+        .await;
     browser.value::<bool>("return window.isSame = true", &[]).await;
     browser.click("#q").await;
     browser.press("report").await;
@@ -64,6 +83,13 @@ pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
             )
             .await
     );
+    let frozen = format!("Frozen: {} until 27 Dec 06:00 UTC (<b>year end</b>).", world.ops.name);
+    browser
+        .wait_for(
+            "return document.querySelector('.notes').textContent.includes(arguments[0])",
+            &[&frozen],
+        )
+        .await;
     page.end().await;
 }
 

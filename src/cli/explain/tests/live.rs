@@ -14,6 +14,8 @@ use super::*;
 
 const BASE: &str = "/apis/batch/v1/namespaces";
 
+const NAMESPACE: &str = "/api/v1/namespaces/default";
+
 const EVENTS: &str = "/api/v1/namespaces/default/events?limit=500&fieldSelector=involvedObject.kind%3DCronJob%2CinvolvedObject.name%3Dhello";
 
 /// A cluster with these objects, by path, and the list of requested paths.
@@ -87,6 +89,7 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
             format!("{BASE}/default/cronjobs/hello"),
             format!("{BASE}/default/jobs?limit=500"),
             EVENTS.to_owned(),
+            NAMESPACE.to_owned(),
             format!("{BASE}/other/jobs/gone"),
             format!("{BASE}/other/jobs/there"),
         ]
@@ -124,11 +127,34 @@ async fn a_cluster_is_explained_at_the_time_of_its_last_answer() {
         ),
     ]);
     let now = || {
-        assert_eq!(requested_paths.lock().unwrap().len(), 3);
+        assert_eq!(requested_paths.lock().unwrap().len(), 4);
         "2026-05-05T10:10:00Z".parse().unwrap()
     };
     let answer = run_json_at(&client, now).await.unwrap();
     assert_eq!(answer["slot"], "2026-05-05T10:10:00Z");
+}
+
+#[tokio::test]
+async fn the_namespace_freezes_its_cron_jobs_and_has_defaults() {
+    let annotated =
+        |annotations: Value| json!({"kind": "Namespace", "metadata": {"name": "default", "annotations": annotations}});
+    let answer = async |annotations: Value| {
+        let (client, _) = cluster(vec![
+            (format!("{BASE}/default/cronjobs/hello"), cron_job(json!({}))),
+            (
+                format!("{BASE}/default/jobs?limit=500"),
+                json!({"kind": "JobList", "items": []}),
+            ),
+            (NAMESPACE.to_owned(), annotated(annotations)),
+        ]);
+        run_json_live(&client).await.unwrap()
+    };
+    let frozen = answer(json!({"cronwheel.dev/freeze-until": "2026-05-05T12:00:00Z"})).await;
+    assert_eq!(frozen["reason"], "Frozen", "{frozen:#}");
+    let spread = answer(json!({"cronwheel.dev/spread": "9m"})).await;
+    assert_eq!(spread["decision"], "wait", "{spread:#}");
+    let over = answer(json!({"cronwheel.dev/freeze-until": "2026-05-05T09:00:00Z"})).await;
+    assert_eq!(over["reason"], "Created", "{over:#}");
 }
 
 /// The answer for `hello` with these changes and Events, in JSON and as text.
@@ -266,6 +292,7 @@ async fn the_page_reads_the_jobs_of_the_cron_job_alone() {
     assert!(text.contains("hello-29632910"), "{text}");
     let expected = [
         format!("{BASE}/default/cronjobs/hello"),
+        NAMESPACE.to_owned(),
         path("hello-29632910"),
         path("hello-gone"),
     ];
@@ -273,7 +300,7 @@ async fn the_page_reads_the_jobs_of_the_cron_job_alone() {
     let many: Vec<Box<str>> = (0..41).map(|number| format!("hello-{number}").into()).collect();
     let refused = explain("hello", &many).await.unwrap_err();
     assert!(refused.contains("more than 40 Jobs"), "{refused}");
-    assert_eq!(requested_paths.lock().unwrap().len(), 3);
+    assert_eq!(requested_paths.lock().unwrap().len(), 4);
     let refused = explain("odd", &[]).await.unwrap_err();
     assert!(
         refused.contains("another namespace") && refused.contains("cronwheel explain -n default odd"),

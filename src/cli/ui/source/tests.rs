@@ -37,7 +37,7 @@ fn banners_say_what_is_missing() {
 #[test]
 fn an_overview_is_computed_once_for_each_state_and_second() {
     let now: Timestamp = "2026-11-27T21:04:10Z".parse().unwrap();
-    let fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, now);
+    let fleet = Fleet::new(FleetConfig::of_slots(50), now);
     let (last, mut n_computed) = (Last::none(), 0);
     for state in [(1, 7), (1, 7), (2, 7), (2, 8)] {
         last.of(state, || {
@@ -51,7 +51,7 @@ fn an_overview_is_computed_once_for_each_state_and_second() {
 #[test]
 fn half_a_list_gives_no_advice_and_is_not_kept() {
     let now: Timestamp = "2026-11-27T21:04:10Z".parse().unwrap();
-    let fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, now);
+    let fleet = Fleet::new(FleetConfig::of_slots(50), now);
     let last = Last::none();
     let inputs = || AdviceInputs::of(&fleet);
     assert_eq!(advice_of(&last, false, now, inputs), []);

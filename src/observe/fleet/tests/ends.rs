@@ -19,7 +19,11 @@ fn is_backfilled(slot: &Slot) -> bool {
 fn replaced_by(slot: &Slot) -> Option<&str> {
     match &slot.outcome {
         SlotOutcome::Started { replaced_by, .. } => replaced_by.as_deref(),
-        SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => None,
+        SlotOutcome::Open
+        | SlotOutcome::Lost(_)
+        | SlotOutcome::Skipped(_)
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_) => None,
     }
 }
 

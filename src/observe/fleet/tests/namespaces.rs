@@ -94,6 +94,6 @@ fn the_time_in_which_a_namespace_could_not_be_read_is_not_observed() {
 fn periods(world: &World) -> impl Iterator<Item = Option<Box<str>>> {
     world.records.iter().filter_map(|record| match record {
         Record::Observation(period) => Some(period.namespaces.clone()),
-        Record::Run { .. } | Record::Change(_) => None,
+        Record::Run { .. } | Record::Change(_) | Record::Freeze(_) => None,
     })
 }

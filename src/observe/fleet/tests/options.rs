@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::script::{World, at, facts, with_options};
 use crate::observe::{
-    slot::{LossReason, Shadow, SkipCause, SlotOutcome},
+    slot::{Doubt, LossReason, Shadow, SkipCause, SlotOutcome},
     view::{Filter, Next, NextSlot, StateFilter},
 };
 
@@ -226,6 +226,8 @@ fn a_slot_that_a_calendar_may_exclude_is_not_lost() {
         SlotOutcome::Lost(LossReason::NotStarted)
     );
     let world = hourly("not-on=holidays");
-    assert_eq!(world.slot("11:00").outcome, SlotOutcome::NotObserved);
-    assert_eq!(world.fleet.tiles(world.now).n_lost, 0);
+    let doubt = SlotOutcome::Undecided(Doubt::Calendar("holidays".into()));
+    assert_eq!(world.slot("11:00").outcome, doubt);
+    let tiles = world.fleet.tiles(world.now);
+    assert_eq!((tiles.n_lost, tiles.n_late_now), (0, 0));
 }

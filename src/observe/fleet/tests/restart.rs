@@ -126,7 +126,7 @@ fn records_tell_of_changes_and_of_the_observation() {
     let mut world = World::of("10:00:30 watch\n10:01:30 suspend\n10:01:40 wait");
     let changes = world.records.iter().filter_map(|record| match record {
         Record::Change(change) => Some((change.at, change.is_suspended)),
-        Record::Run { .. } | Record::Observation(_) => None,
+        Record::Run { .. } | Record::Freeze(_) | Record::Observation(_) => None,
     });
     let changes: Vec<_> = changes.collect();
     assert_eq!(changes, [(at("10:00:30"), false), (at("10:01:30"), true)]);
@@ -140,7 +140,7 @@ fn records_tell_of_changes_and_of_the_observation() {
     world.fleet.remove_cron_job(&world.facts.uid, at("10:01:50"));
     let deletion = world.fleet.take_records().into_iter().find_map(|record| match record {
         Record::Change(change) => Some(change.is_deleted),
-        Record::Run { .. } | Record::Observation(_) => None,
+        Record::Run { .. } | Record::Freeze(_) | Record::Observation(_) => None,
     });
     assert_eq!(deletion, Some(true));
     assert_eq!(
@@ -208,7 +208,7 @@ fn a_report_keeps_all_slots_of_its_time() {
     let n_minutes = 3 * 24 * 60;
     assert_eq!(n_slots(&world.fleet), n_minutes);
     // The same with the history, in one step.
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, world.now);
+    let mut fleet = Fleet::new(FleetConfig::of_slots(50), world.now);
     fleet.keep_since(at("2026-05-02T10:00:00Z"));
     fleet.load(world.records.clone(), world.now);
     fleet.apply_cron_job(world.facts.clone(), world.now);
@@ -220,7 +220,7 @@ fn a_report_keeps_all_slots_of_its_time() {
             .any(|cron_job| cron_job.is_cut_after(at("2026-05-02T10:01:00Z")))
     );
     // More than there is room for.
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, world.now);
+    let mut fleet = Fleet::new(FleetConfig::of_slots(50), world.now);
     fleet.keep_since(at("2026-04-01T00:00:00Z"));
     let from = at("2026-04-01T00:00:00Z");
     world.facts.created = from;

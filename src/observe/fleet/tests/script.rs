@@ -1,17 +1,23 @@
 //! Scenarios as scripts: one CronJob, and what happens to it line by line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     observe::{
-        facts::{Creator, CronJobFacts, Hindrance, Labels, Record, Run, RunResult},
+        facts::{CalendarFacts, Creator, CronJobFacts, Hindrance, Labels, NamespaceFacts, Record, Run, RunResult},
         fleet::{Fleet, FleetConfig},
         slot::{Mark, Slot},
         view::{CronJobName, Detail},
     },
-    schedule::{ConcurrencyPolicy, CronJobSchedule, Zone},
+    schedule::{
+        ConcurrencyPolicy, CronJobSchedule, Zone,
+        options::{Calendar, NamespaceOptions},
+    },
     shard::{Uid, naming},
 };
 
@@ -87,18 +93,23 @@ pub(super) struct World {
     pub(super) now: Timestamp,
     /// The client that creates Jobs.
     creator: Creator,
+    /// The annotations of the namespace, and when they changed.
+    pub(super) annotations: String,
+    pub(super) annotated: Timestamp,
 }
 
 impl World {
     pub(super) fn new(facts: CronJobFacts, n_slots_max: usize) -> World {
         let now = at("10:00:30");
         World {
-            fleet: Fleet::new(FleetConfig { n_slots_max }, now),
+            fleet: Fleet::new(FleetConfig::of_slots(n_slots_max), now),
             facts,
             jobs: BTreeMap::new(),
             records: Vec::new(),
             now,
             creator: Creator::BuiltIn,
+            annotations: String::new(),
+            annotated: now,
         }
     }
 
@@ -147,6 +158,18 @@ impl World {
             "options" => self.change(|facts| facts.schedule = with_options(&facts.schedule.text, argument)),
             "cronwheel" => self.creator = Creator::Cronwheel,
             "backfill" => self.creator = Creator::backfill(),
+            "namespace" => self.annotate(argument),
+            "namespaces" => {
+                self.list_namespace();
+                self.fleet
+                    .retain_namespaces(&BTreeSet::from([Uid::new("shop")]), None, self.now);
+            }
+            "blind" => self.fleet.lose_namespaces(None, self.now),
+            "calendar" => {
+                self.fleet.begin_calendars(None, self.now);
+                let listed = self.calendar(argument);
+                self.fleet.retain_calendars(&listed, None, self.now);
+            }
             "replace" => self.change(|facts| facts.concurrency_policy = ConcurrencyPolicy::Replace),
             "deadline" => {
                 let seconds = argument.parse().expect("seconds");
@@ -154,6 +177,46 @@ impl World {
             }
             _ => panic!("unknown verb: {command}"),
         }
+    }
+
+    /// Gives the namespace other annotations, which a watch tells if it is known.
+    fn annotate(&mut self, annotations: &str) {
+        self.annotations = annotations.to_owned();
+        self.annotated = self.now;
+        self.list_namespace();
+    }
+
+    fn list_namespace(&mut self) {
+        let options = self
+            .annotations
+            .split(';')
+            .filter_map(|option| option.trim().split_once('='));
+        let options: BTreeMap<String, &str> = options
+            .map(|(name, value)| (format!("cronwheel.dev/{name}"), value))
+            .collect();
+        let facts = NamespaceFacts {
+            uid: Uid::new("shop"),
+            name: "shop".into(),
+            options: NamespaceOptions::read(|name| options.get(name).copied()).map(Box::new),
+            freeze_changed: Some(self.annotated),
+        };
+        self.fleet.apply_namespace(facts, self.now);
+    }
+
+    /// The list of calendars: `holidays` with these lines, or none.
+    fn calendar(&mut self, lines: &str) -> BTreeSet<Uid> {
+        if lines.is_empty() {
+            return BTreeSet::new();
+        }
+        let calendar = Calendar::read([("days", &*lines.replace(';', "\n"))].into_iter());
+        let facts = CalendarFacts {
+            uid: Uid::new("holidays"),
+            namespace: "shop".into(),
+            name: "holidays".into(),
+            calendar: calendar.map(Arc::new).map_err(Into::into),
+        };
+        self.fleet.apply_calendar(facts, self.now);
+        BTreeSet::from([Uid::new("holidays")])
     }
 
     /// The first lists, or new ones: objects that are gone are gone from the fleet too.
@@ -219,7 +282,7 @@ impl World {
     }
 
     fn loaded(&self, n_slots_max: usize) -> World {
-        let mut fleet = Fleet::new(FleetConfig { n_slots_max }, self.now);
+        let mut fleet = Fleet::new(FleetConfig::of_slots(n_slots_max), self.now);
         fleet.load(self.records.clone(), self.now);
         World {
             fleet,
@@ -228,6 +291,8 @@ impl World {
             records: self.records.clone(),
             now: self.now,
             creator: self.creator.clone(),
+            annotations: self.annotations.clone(),
+            annotated: self.annotated,
         }
     }
 

@@ -38,7 +38,7 @@ fn start(fleet: &mut Fleet, namespace: &str, name: &str, slot: Timestamp, now: T
 /// `b/suspended`, `c/never` and `c/noon` start nothing.
 fn fleet() -> Fleet {
     let begin = at("10:00:30");
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, begin);
+    let mut fleet = Fleet::new(FleetConfig::of_slots(50), begin);
     let mut fast = named("a", "fast");
     fast.labels = [("team".into(), "payments".into())].into_iter().collect();
     let mut held = named("b", "held");

@@ -108,7 +108,7 @@ fn a_killed_process_loses_only_what_it_has_not_written() {
                     runs.push(number.unsigned_abs());
                 }
                 Record::Observation(Observation { to, .. }) => observed = Some(to),
-                Record::Change(_) => panic!("no change was recorded"),
+                Record::Change(_) | Record::Freeze(_) => panic!("no change was recorded"),
             }
         }
         runs.sort_unstable();

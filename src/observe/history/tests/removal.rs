@@ -40,7 +40,7 @@ fn records(store: &Store) -> Vec<Record> {
 fn runs(records: Vec<Record>) -> BTreeMap<(Uid, Timestamp), Uid> {
     let runs = records.into_iter().filter_map(|record| match record {
         Record::Run { run, .. } => Some(((run.cron_job, run.created), run.job_uid)),
-        Record::Change(_) | Record::Observation(_) => None,
+        Record::Change(_) | Record::Freeze(_) | Record::Observation(_) => None,
     });
     runs.collect()
 }

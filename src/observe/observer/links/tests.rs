@@ -61,6 +61,7 @@ fn form(order: Order) -> String {
         Order::Nothing => "nothing".to_owned(),
         Order::Apply(Object::Run(run)) => format!("apply {}", run.job_uid),
         Order::Apply(Object::CronJob(facts)) => format!("apply {}", facts.uid),
+        Order::Apply(Object::Namespace(_) | Object::Calendar(_)) => panic!("not of these watches"),
         Order::Remove(uid) => format!("remove {uid}"),
         Order::Retain(uids) => format!("retain {uids:?}"),
         Order::Forget => "forget".to_owned(),

@@ -74,7 +74,11 @@ fn backfill(context: Option<&str>) -> BackfillCommand {
 fn last_job_name(detail: &Detail) -> Option<&str> {
     let of_slots = detail.slots.iter().filter_map(|slot| match &slot.outcome {
         SlotOutcome::Started { job_name, created, .. } => Some((*created, job_name.as_ref())),
-        SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => None,
+        SlotOutcome::Open
+        | SlotOutcome::Lost(_)
+        | SlotOutcome::Skipped(_)
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_) => None,
     });
     let others = detail.other_runs.iter().map(|run| (run.created, run.job_name.as_ref()));
     of_slots.chain(others).max().map(|(_, job_name)| job_name)

@@ -63,7 +63,11 @@ fn bars<'a>(slots: &'a [Slot], other_runs: &'a [Run], now: Timestamp) -> Vec<Bar
             result,
             ..
         } => Some((*created, *finished, job_name.as_ref(), result)),
-        SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => None,
+        SlotOutcome::Open
+        | SlotOutcome::Lost(_)
+        | SlotOutcome::Skipped(_)
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_) => None,
     });
     let others = other_runs
         .iter()

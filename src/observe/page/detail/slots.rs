@@ -43,7 +43,11 @@ fn row(slot: &Slot, row: &Row, clock: &Clock) -> Markup {
     let is_late = slot.lateness() > Some(LATE_AFTER);
     let job_name = match &slot.outcome {
         SlotOutcome::Started { job_name, .. } => job_name.as_ref(),
-        SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => "–",
+        SlotOutcome::Open
+        | SlotOutcome::Lost(_)
+        | SlotOutcome::Skipped(_)
+        | SlotOutcome::NotObserved
+        | SlotOutcome::Undecided(_) => "–",
     };
     html! {
         tr {

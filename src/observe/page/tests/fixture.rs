@@ -116,6 +116,7 @@ fn fleet(rows: Vec<Row>, namespaces: &[Box<str>]) -> Fleet {
             is_live: true,
             is_listed: true,
             banners: vec![],
+            notes: vec![],
             unreadable_namespaces: vec![],
             namespaces: namespaces.to_vec(),
         },
@@ -438,6 +439,7 @@ impl PageSource for Fleet {
                 Some(StateFilter::Suspended) => row.next == Next::Suspended,
                 Some(StateFilter::Never) => row.next == Next::Never,
                 Some(StateFilter::Blocked) => matches!(row.next, Next::HeldBack(_)),
+                Some(StateFilter::Frozen) => matches!(row.next, Next::Frozen(_)),
                 Some(StateFilter::Due) => matches!(row.next, Next::At(at) if at < minute(60)),
             };
             is_namespace && is_state && filter.text.split(' ').all(|word| name.contains(word))

@@ -30,6 +30,7 @@ async fn the_page_has_all_parts_in_order() {
     let expected = [
         "header",
         "banners",
+        "notes",
         "tiles",
         "strip",
         "attention",

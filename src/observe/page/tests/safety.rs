@@ -152,7 +152,7 @@ async fn wrong_addresses_are_explained() {
         (
             "/?state=bad",
             400,
-            "state is no state. The states are running, late, failed, lost, suspended, never, due, blocked.",
+            "state is no state. The states are running, late, failed, lost, suspended, never, due, blocked, frozen.",
         ),
         ("/?page=0", 400, "page is no number of a page. Pages count from 1."),
         ("/?page=1e9", 400, "page is no number of a page. Pages count from 1."),

@@ -69,8 +69,11 @@ fn outcomes(slots: &SlotCounts) -> String {
         n_failed,
         n_lost,
         n_skipped,
+        n_frozen,
+        n_excluded,
         n_open,
         n_unknown: _,
+        n_undecided: _,
     } = slots;
     if *n_slots == 0 {
         return "No slot was due.".to_owned();
@@ -87,12 +90,20 @@ fn outcomes(slots: &SlotCounts) -> String {
             n => format!("{} were", thousands(*n)),
         },
     );
-    if *n_skipped > 0 {
-        let n_skipped = were(*n_skipped);
+    let n_skipped = n_skipped - n_frozen - n_excluded;
+    if n_skipped > 0 {
+        let n_skipped = were(n_skipped);
         let _ = write!(
             text,
             " {n_skipped} skipped because the CronJob asks for it: suspended, Forbid, or changed."
         );
+    }
+    if *n_frozen > 0 {
+        let _ = write!(text, " {} skipped in a freeze of the namespace.", were(*n_frozen));
+    }
+    if *n_excluded > 0 {
+        let n_excluded = were(*n_excluded);
+        let _ = write!(text, " {n_excluded} skipped on dates that a calendar excludes.");
     }
     if *n_open > 0 {
         let _ = write!(text, " {} due without a Job yet.", are(*n_open));
@@ -111,12 +122,21 @@ fn unknown(report: &Report) -> Option<Block> {
     match report.slots.n_unknown {
         0 if begins_late.is_empty() => None,
         0 => Some(paragraph(begins_late.trim_start())),
-        n => Some(paragraph(format!(
-            "Of {} due slots {} not known: nothing watched the cluster then, and it keeps no Jobs of that time.\
-             {begins_late}",
-            thousands(report.slots.n_slots),
-            are(n),
-        ))),
+        n => {
+            let undecided = match report.slots.n_undecided {
+                0 => String::new(),
+                n => format!(
+                    " {} of them had no Job, and may be on a date that a calendar excludes or in a freeze.",
+                    thousands(n)
+                ),
+            };
+            Some(paragraph(format!(
+                "Of {} due slots {} not known: nothing watched the cluster then, and it keeps no Jobs of that time.\
+                 {undecided}{begins_late}",
+                thousands(report.slots.n_slots),
+                are(n),
+            )))
+        }
     }
 }
 

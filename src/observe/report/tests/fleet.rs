@@ -196,5 +196,6 @@ pub(super) fn advice_input<'a>(history: &CronJobHistory<'a>) -> CronJobAdviceInp
         n_succeeded,
         n_failed,
         ignores_options: false,
+        frozen_until: None,
     }
 }

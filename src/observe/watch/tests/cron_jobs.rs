@@ -51,7 +51,8 @@ fn options_are_read_from_the_annotations() {
     cron_job["metadata"]["annotations"] = json!({
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
         "cronwheel.dev/spread": "10m", "cronwheel.dev/missed-runs": "all 5", "cronwheel.dev/on-resume": "never",
-        "cronwheel.dev/pass-scheduled-time": true,
+        "cronwheel.dev/pass-scheduled-time": true, "cronwheel.dev/not-on": "holidays",
+        "cronwheel.dev/manual-jobs": "count",
     });
     let facts = facts_of(&cron_job);
     let options = facts.schedule.options();
@@ -59,6 +60,8 @@ fn options_are_read_from_the_annotations() {
         (options.spread_seconds, options.missed_runs),
         (Some(600), CatchUp::All(5))
     );
+    let not_on = options.not_on.as_ref().map(|not_on| &*not_on.name);
+    assert_eq!((not_on, options.counts_manual_jobs), (Some("holidays"), true));
     let invalid: Vec<_> = options.invalid.iter().map(|invalid| invalid.option).collect();
     assert_eq!(invalid, [OptionName::OnResume]);
     let hash = even_hash(facts.uid.to_string().as_bytes());

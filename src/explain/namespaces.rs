@@ -1,0 +1,71 @@
+//! The namespaces among the given objects: their freezes, and their defaults for options.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::objects::name_of;
+use crate::{
+    schedule::{
+        CronJobSchedule,
+        options::{Freeze, NamespaceOptions},
+    },
+    shard::{ManagedNamespaces, NamespaceUpdate, ShardState},
+};
+
+/// The options of the namespaces of an input, as far as they have some.
+#[derive(Debug, Default)]
+pub(super) struct GivenNamespaces(BTreeMap<Box<str>, NamespaceOptions>);
+
+impl GivenNamespaces {
+    /// Adds a namespace. Returns whether it has options.
+    pub(super) fn take(&mut self, namespace: &Value) -> bool {
+        let annotations = namespace.pointer("/metadata/annotations");
+        let get = |name: &str| annotations?.get(name)?.as_str();
+        let options = NamespaceOptions::read(get);
+        let has_options = options.is_some();
+        if let Some(options) = options {
+            self.0.insert(name_of(namespace).into(), options);
+        }
+        has_options
+    }
+
+    /// Gives a CronJob the defaults of its namespace. `hash` is an even hash of its uid.
+    pub(super) fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
+        if let Some(options) = self.0.get(namespace) {
+            schedule.inherit(Some(options), hash);
+        }
+    }
+
+    /// A sentence about the freeze of a namespace, which may have passed.
+    pub(super) fn freeze_text(&self, namespace: &str) -> Option<String> {
+        let freeze = self.0.get(namespace)?.freeze.as_ref()?;
+        let Freeze { until, reason } = freeze;
+        let reason = if reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {reason}")
+        };
+        Some(format!(
+            "the namespace is frozen, so nothing starts before {until}{reason}"
+        ))
+    }
+
+    /// Lets a shard know the options of a namespace.
+    pub(super) fn tell(&self, shard: &mut ShardState, namespace: &str, now: Timestamp) {
+        let Some(options) = self.0.get(namespace) else {
+            return;
+        };
+        let namespaces = ManagedNamespaces::selected();
+        let selected = NamespaceUpdate::Selected {
+            name: namespace.into(),
+            options: Some(Box::new(options.clone())),
+        };
+        for update in [NamespaceUpdate::ListBegun, selected, NamespaceUpdate::ListDone] {
+            namespaces.apply(update, now);
+        }
+        shard.namespaces = namespaces;
+        shard.follow_namespaces(&[namespace.into()].into(), now);
+    }
+}

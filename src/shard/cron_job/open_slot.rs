@@ -114,8 +114,18 @@ impl OpenSlot {
         match self.stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Frozen => InstantOutcome::Frozen,
-            _ if self.is_refused_due_to_tenant => InstantOutcome::RefusedDueToTenant,
-            _ => InstantOutcome::DeadlineExceeded,
+            SlotStage::HeldByForbid
+            | SlotStage::AlreadyActive
+            | SlotStage::Replacing { .. }
+            | SlotStage::Creating
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. } => {
+                if self.is_refused_due_to_tenant {
+                    InstantOutcome::RefusedDueToTenant
+                } else {
+                    InstantOutcome::DeadlineExceeded
+                }
+            }
         }
     }
 

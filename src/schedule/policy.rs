@@ -5,6 +5,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+#[cfg(doc)]
+use super::busy::busy_since;
 pub use super::concurrency::ConcurrencyPolicy;
 use super::{
     after, due,
@@ -12,8 +14,6 @@ use super::{
     fires::Schedule,
     options::{Chosen, DueSlots, MISSED_AFTER, Options},
 };
-#[cfg(doc)]
-use super::busy::busy_since;
 
 /// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
 /// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its

@@ -492,7 +492,11 @@ fn a_slot_that_forbid_held_back_was_not_missed() {
         (1, Some("09:01:00"), "missed 09:00:00, next 10:00:00"),
         (0, None, "missed 09:00:00, next 10:00:00"),
     ] {
-        assert_eq!(forbid(n_active_jobs, busy_since).at("09:30:00"), expected, "{busy_since:?}");
+        assert_eq!(
+            forbid(n_active_jobs, busy_since).at("09:30:00"),
+            expected,
+            "{busy_since:?}"
+        );
     }
 }
 

@@ -20,7 +20,8 @@ use crate::{
     schedule::options::{Options, RUN_DONE_ANNOTATION, may_be_done},
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
-        CronJobStatus, Owner, ResourceVersion, RunTokens, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
+        CronJobStatus, Owner, ResourceVersion, RunTokens, Threshold, TroubleThresholds, Uid, hash::spread_hash,
+        panics::contain,
     },
 };
 

@@ -217,7 +217,7 @@ async fn pre_fails_without_admission_policies() {
     assert_eq!(error.as_deref(), Some("1 check failed"));
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["form"], "pre");
-    assert_eq!((&document["fine"], &document["warnings"]), (&json!(10), &json!(4)));
+    assert_eq!((&document["fine"], &document["warnings"]), (&json!(11), &json!(4)));
     let failed: Vec<&Value> = document["checks"]
         .as_array()
         .unwrap()

@@ -125,7 +125,7 @@ async fn runs(
     };
     // Few have options, and only these are kept.
     let mut cron_jobs = Vec::new();
-    let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(|cron_job| has_options(cron_job)));
+    let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(has_options));
     let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
     // A replica of some namespaces may not list the others.
     if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.is_denied) {

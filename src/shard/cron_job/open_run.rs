@@ -54,8 +54,8 @@ impl CronJobState {
         (!self.current_status().is_run_done(token)).then_some(token)
     }
 
-    /// Remembers the token that is asked for again, for as long as it is asked for: such as that of a manifest, which a
-    /// GitOps tool restores after each run of another token.
+    /// Remembers the token that is asked for again, for as long as it is asked for: such as that of a manifest, which
+    /// Argo CD restores after each run of another token.
     pub(crate) fn remember_asked_run(&mut self) {
         let status = self.current_status();
         let asked = self.record.schedule.options().run_now.as_deref();

@@ -59,7 +59,7 @@ fn o_10_a_token_that_comes_back_starts_nothing() {
     world.created();
     world.effects();
     world.stored("hello");
-    // The change is reverted, such as by a GitOps tool, and the Jobs are gone.
+    // The commit is reverted, and the Jobs are gone.
     for mut world in [world, World::new("10:31:00", vec![], vec![])] {
         world.apply(stored(300, "t1", &["t1", "t2"]));
         let effects = world.effects();

@@ -50,7 +50,9 @@ fn o_10_a_token_that_comes_back_starts_nothing() {
     world.stored("hello");
     let stored = |version, token: &str, done: &[&str]| {
         let mut record = asked(version, token);
-        done.iter().for_each(|done| record.status.set_run_done(done));
+        for done in done {
+            record.status.set_run_done(done);
+        }
         record
     };
     world.apply(stored(200, "t2", &["t1"]));

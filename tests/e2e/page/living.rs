@@ -6,18 +6,13 @@ use serde_json::json;
 use super::{
     Visit,
     browser::ESCAPE,
-    world::{Life, job, uid},
+    world::{Life, World, job, uid},
 };
 use crate::kubernetes::wait;
 
 pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
     let (browser, world) = (&visit.browser, &visit.world);
-    let account = format!("--serviceaccount=cronwheel:{}", world.account);
-    let name = "namespace-viewer";
-    let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
-    world.ops.kubectl(&role).await;
-    let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
-    world.ops.kubectl(&binding).await;
+    permit_namespace(world).await;
     let page = visit.open("none").await;
     let unknown = format!(
         "Freezes and defaults of namespaces in {} are not known here",
@@ -25,13 +20,7 @@ pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
     );
     let notes = browser.text(".notes").await;
     assert!(notes.starts_with(&unknown), "{notes}");
-    // A single namespace is read every 15 seconds. What follows fills the time.
-    let freeze = "cronwheel.dev/freeze-until=2099-12-27T06:00:00Z";
-    let reason = "cronwheel.dev/freeze-reason=<b>year end</b>";
-    world
-        .ops
-        .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
-        .await;
+    freeze_namespace(world).await;
     browser.value::<bool>("return window.isSame = true", &[]).await;
     browser.click("#q").await;
     browser.press("report").await;
@@ -91,6 +80,26 @@ pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
         )
         .await;
     page.end().await;
+}
+
+/// Lets the account of the page read one of the two namespaces.
+async fn permit_namespace(world: &World) {
+    let account = format!("--serviceaccount=cronwheel:{}", world.account);
+    let name = "namespace-viewer";
+    let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
+    world.ops.kubectl(&role).await;
+    let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
+    world.ops.kubectl(&binding).await;
+}
+
+/// Freezes that namespace. The page reads it every 15 seconds, and what follows fills the time.
+async fn freeze_namespace(world: &World) {
+    let freeze = "cronwheel.dev/freeze-until=2099-12-27T06:00:00Z";
+    let reason = "cronwheel.dev/freeze-reason=<b>year end</b>";
+    world
+        .ops
+        .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
+        .await;
 }
 
 pub(super) async fn runs_outlive_their_jobs_and_a_kill(visit: &Visit) {

@@ -23,7 +23,7 @@ impl LogSize {
         let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(LogSize {
             n_bytes: text.len(),
-            n_lines: text.iter().filter(|byte| **byte == b'\n').count(),
+            n_lines: text.split(|byte| *byte == b'\n').count().saturating_sub(1),
         })
     }
 }

@@ -105,7 +105,7 @@ fn missing_rights_are_named() {
     );
     assert_eq!(
         line(&fine),
-        "✓ rights to grant: the account has the 20 rights that the chart grants"
+        "✓ rights to grant: the account has the 22 rights that the chart grants"
     );
     let mut some: Vec<_> = all(true).collect();
     some[3].1 = Ok(false);

@@ -6,19 +6,23 @@ use serde_json::json;
 use super::{
     Visit,
     browser::ESCAPE,
-    world::{Life, job, uid},
+    world::{Life, World, job, uid},
 };
 use crate::kubernetes::wait;
 
-pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
-    let (browser, world) = (&visit.browser, &visit.world);
+/// Lets the account get one of the two namespaces.
+async fn permit_to_get_namespace(world: &World) {
     let account = format!("--serviceaccount=cronwheel:{}", world.account);
     let name = "namespace-viewer";
     let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
     world.ops.kubectl(&role).await;
     let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
     world.ops.kubectl(&binding).await;
-    let page = visit.open("none").await;
+}
+
+/// Freezes that namespace. Of the other one, the page says that it does not know.
+async fn freeze(visit: &Visit) {
+    let (browser, world) = (&visit.browser, &visit.world);
     let unknown = format!(
         "Freezes and defaults of namespaces in {} are not known here",
         world.shop.name
@@ -32,6 +36,13 @@ pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
         .ops
         .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
         .await;
+}
+
+pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
+    let (browser, world) = (&visit.browser, &visit.world);
+    permit_to_get_namespace(world).await;
+    let page = visit.open("none").await;
+    freeze(visit).await;
     browser.value::<bool>("return window.isSame = true", &[]).await;
     browser.click("#q").await;
     browser.press("report").await;

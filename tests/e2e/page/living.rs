@@ -10,17 +10,39 @@ use super::{
 };
 use crate::kubernetes::wait;
 
-pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
+/// Lets the account get one of the two namespaces.
+async fn permit_to_get_namespace(world: &World) {
+    let account = format!("--serviceaccount=cronwheel:{}", world.account);
+    let name = "namespace-viewer";
+    let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
+    world.ops.kubectl(&role).await;
+    let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
+    world.ops.kubectl(&binding).await;
+}
+
+/// Freezes that namespace. Of the other one, the page says that it does not know.
+async fn freeze(visit: &Visit) {
     let (browser, world) = (&visit.browser, &visit.world);
-    permit_namespace(world).await;
-    let page = visit.open("none").await;
     let unknown = format!(
         "Freezes and defaults of namespaces in {} are not known here",
         world.shop.name
     );
     let notes = browser.text(".notes").await;
     assert!(notes.starts_with(&unknown), "{notes}");
-    freeze_namespace(world).await;
+    // A single namespace is read every 15 seconds. What follows fills the time.
+    let freeze = "cronwheel.dev/freeze-until=2099-12-27T06:00:00Z";
+    let reason = "cronwheel.dev/freeze-reason=<b>year end</b>";
+    world
+        .ops
+        .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
+        .await;
+}
+
+pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
+    let (browser, world) = (&visit.browser, &visit.world);
+    permit_to_get_namespace(world).await;
+    let page = visit.open("none").await;
+    freeze(visit).await;
     browser.value::<bool>("return window.isSame = true", &[]).await;
     browser.click("#q").await;
     browser.press("report").await;
@@ -80,26 +102,6 @@ pub(super) async fn change_appears_without_a_reload(visit: &Visit) {
         )
         .await;
     page.end().await;
-}
-
-/// Lets the account of the page read one of the two namespaces.
-async fn permit_namespace(world: &World) {
-    let account = format!("--serviceaccount=cronwheel:{}", world.account);
-    let name = "namespace-viewer";
-    let role = ["create", "role", name, "--verb=get", "--resource=namespaces"];
-    world.ops.kubectl(&role).await;
-    let binding = ["create", "rolebinding", name, "--role=namespace-viewer", &account];
-    world.ops.kubectl(&binding).await;
-}
-
-/// Freezes that namespace. The page reads it every 15 seconds, and what follows fills the time.
-async fn freeze_namespace(world: &World) {
-    let freeze = "cronwheel.dev/freeze-until=2099-12-27T06:00:00Z";
-    let reason = "cronwheel.dev/freeze-reason=<b>year end</b>";
-    world
-        .ops
-        .kubectl(&["annotate", "namespace", &world.ops.name, freeze, reason])
-        .await;
 }
 
 pub(super) async fn runs_outlive_their_jobs_and_a_kill(visit: &Visit) {

@@ -51,6 +51,17 @@ MUTATIONS = {
     "wrong-outcome-reported": ("src/shard/cron_job/open_slot.rs", "SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,", "SlotStage::HeldByForbid => InstantOutcome::Superseded,"),
     "no-create-without-a-kept-template": ("src/controller/dispatcher/request.rs", "ReadOutcome::Found(record) if is_same(&record) =>", "ReadOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
     "slot-waits-for-a-foreign-job": (f"{STATE}/look_ups.rs", "                    self.close_slot(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, now);"),
+    "asked-run-beside-a-job-under-forbid": (f"{STATE}/run_now.rs", "(ConcurrencyPolicy::Forbid, Some(job)) => {", "(ConcurrencyPolicy::Forbid, Some(job)) if job.len() > 99 => {"),
+    "asked-run-in-a-freeze": (f"{STATE}/run_now.rs", "            .filter(|until| now < *until)\n        {", "            .filter(|until| now > *until)\n        {"),
+    "job-of-a-token-deleted-before-the-answer": ("src/shard/cron_job/open_run.rs", "asked.is_some_and(|token| job.name == self.record.run_job_name(token))", "asked.is_some_and(|token| token.is_empty() && job.name == self.record.run_job_name(token))"),
+    "freeze-ignored": ("src/schedule/policy.rs", "facts.frozen_until.filter(|until| now < *until)", "facts.frozen_until.filter(|until| now < *until && facts.armed.is_none())"),
+    "missed-runs-all-starts-the-latest": ("src/schedule/options/catch_up.rs", "CatchUp::All(count) => self.oldest_of_last(resumed, self.now, count),", "CatchUp::All(_) => Some(latest),"),
+    "missed-runs-all-starts-one-more": ("src/schedule/options/catch_up.rs", "for _ in 0..count {", "for _ in 0..=count {"),
+    "missed-runs-skip-starts-the-latest": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest <= missed_until && self.resumed.is_some() => None,"),
+    "on-resume-ignored": ("src/schedule/options.rs", "self.on_resume.unwrap_or(self.missed_runs)", "self.on_resume.filter(|_| self.has_schedules).unwrap_or(self.missed_runs)"),
+    "slots-before-a-change-hide-later-ones": ("src/schedule/policy.rs", "let changed = facts.schedule_changed.filter(|_| options.start_several());", "let changed = facts.schedule_changed.filter(|_| options.start_several() && facts.is_suspended);"),
+    "spread-starts-early": ("src/schedule/options.rs", "SignedDuration::from_secs(self.offset_seconds.unwrap_or(0).into())", "SignedDuration::from_secs(self.offset_seconds.unwrap_or(0).min(7).into())"),
+    "calendar-excludes-the-day-before": ("src/schedule/exclusion.rs", "(seconds + i64::from(self.zone.offset_seconds_at(seconds))).div_euclid(DAY_SECONDS)", "(seconds + i64::from(self.zone.offset_seconds_at(seconds))).div_euclid(DAY_SECONDS) + 1"),
 }
 
 ELECTION = "src/coordination/election"
@@ -106,6 +117,7 @@ UNIT = {
     "proof-accepted-by-a-watch-behind-it": ("src/shard/held_shards/progress.rs", "if self.reached() >= since => self.observe(through),", "if self.reached() >= since || since <= through => self.observe(through),", "a_second_watch_proves"),
     "versions-requested-for-each-shard": ("src/shard/held_shards/takeovers.rs", "self.takeovers.is_requesting || ", "", "one_request_serves_all"),
     "watch-behind-a-takeover-does-not-list-again": ("src/shard/held_shards/takeovers.rs", "is_late |= *relist_at <= clocks.boot,", "is_late |= *relist_at <= clocks.boot && ready.len() > 9_999,", "takeovers::tests"),
+    "end-of-a-freeze-is-forgotten": (f"{STATE}/freezes.rs", "ends.insert(namespace.clone(), last_frozen(former.until));", "let _ = last_frozen(former.until);", "freezes"),
     "open-slot-outlasts-the-leadership": (f"{STATE}/management.rs", "if cron_job.forget_leadership() {", "if cron_job.open.is_none() && cron_job.forget_leadership() {", "led_anew"),
     "job-left-by-its-controller-is-gone": (f"{STATE}/jobs.rs", "            self.remove_doubtful_job(job, now);\n", "            self.forget_job(job, now);\n", "b_2_1"),
     "transfer-to-a-silent-member": (f"{ELECTION}/handover.rs", "<= self.config.timing.trusted_age();", "<= self.config.timing.trusted_age() * 999;", "silent"),
@@ -205,7 +217,7 @@ MINUTES = {"wrong-clock-accepted": 720}
 
 # A test target with only the fleets, which builds faster than all tests. The simulation already has its own target.
 TARGET = '\n[[test]]\nname = "fleet_alone"\npath = "tests/it/fleet_alone.rs"\n'
-ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod fleet;\n'
+ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod naive_options;\nmod random;\nmod fleet;\n'
 
 
 def mutation(name: str) -> tuple[str, ...]:

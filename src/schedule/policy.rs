@@ -324,6 +324,12 @@ fn chosen_slot(
         now,
     );
     due::is_many_missed(schedule, local, earliest, now)?;
+    // Where several slots start, one from before the change of the schedule would hide those after it.
+    let changed = facts.schedule_changed.filter(|_| options.start_several());
+    let earliest = changed.map_or(earliest, |changed| {
+        let before = after(facts.schedule.slots_until(changed), SignedDuration::from_nanos(-1));
+        earliest.max(before)
+    });
     let due_slots = |earliest| DueSlots {
         schedule,
         local,

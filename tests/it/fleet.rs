@@ -11,7 +11,8 @@
 //! One oracle ([`oracle`]) judges every scenario by the records of the API server. Each due instant has exactly one Job.
 //! Forbid never overlaps. No write of a shard's term follows one of a later term, and terms only grow. No shard has two
 //! leaders at any instant. No replica requests a write for a shard that another replica has held for 100 ms. A
-//! short-lived Job may be missing if an Event reports it.
+//! short-lived Job may be missing if an Event reports it. In random fleets, some CronJobs have options, and users ask for
+//! runs: each starts once, or Forbid refuses it.
 //! `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of the random fleets.
 //!
 //! The fleets do not cover real durations, nor kernel sockets that deliver buffered data after a process was stopped or
@@ -21,6 +22,7 @@ mod cluster;
 mod connection;
 mod drawn;
 mod load;
+mod options;
 mod oracle;
 mod pod;
 mod recorder;

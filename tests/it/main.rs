@@ -22,6 +22,7 @@ mod http;
 mod in_memory;
 mod leases;
 mod links;
+mod naive_options;
 mod namespaces;
 mod observe;
 mod outputs;

@@ -11,6 +11,7 @@ mod calendar;
 mod cluster;
 mod controllers;
 mod model;
+mod options;
 mod recorder;
 mod scenario;
 mod user;

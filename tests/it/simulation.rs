@@ -6,6 +6,7 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+mod naive_options;
 #[allow(dead_code, reason = "shared with tests that draw more")]
 mod random;
 mod sim;

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, order};
+use super::{ShardState, freezes::last_frozen, order};
 use crate::{
     schedule::{
         after,
@@ -86,9 +86,7 @@ impl ShardState {
                 .any(|job| naming::is_job_name(&job.name, &record.identity.name, slot))
         };
         let frozen_until = self.freeze_of(owner).map(|freeze| freeze.until);
-        // A slot that starts at the end of a freeze was not held back.
-        let thawed = frozen_until.filter(|until| *until <= now);
-        let thawed = thawed.map(|until| after(until, SignedDuration::from_nanos(-1)));
+        let thawed = frozen_until.filter(|until| *until <= now).map(last_frozen);
         let facts = Facts {
             schedule: &record.schedule,
             is_deleting: record.is_deleting,

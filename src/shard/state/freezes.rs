@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
-    schedule::options::Freeze,
+    schedule::{after, options::Freeze},
     shard::{
         cron_job::{Management, SlotStage},
         hash::spread_hash,
@@ -31,9 +31,14 @@ impl ShardState {
         self.freezes.of_all = freeze;
     }
 
-    /// Takes the freezes of these namespaces. Returns those whose freeze ended before its time.
-    pub(super) fn follow_freezes(&mut self, changed: &BTreeSet<Box<str>>, now: Timestamp) -> BTreeSet<Box<str>> {
-        let mut thawed = BTreeSet::new();
+    /// Takes the freezes of these namespaces. Returns the ends of those that are over: now, or their own time, which no
+    /// annotation shows any more.
+    pub(super) fn follow_freezes(
+        &mut self,
+        changed: &BTreeSet<Box<str>>,
+        now: Timestamp,
+    ) -> BTreeMap<Box<str>, Timestamp> {
+        let mut ends = BTreeMap::new();
         for namespace in changed {
             let options = self.namespaces.options(namespace);
             let freeze = options.and_then(|options| options.freeze.clone());
@@ -42,21 +47,30 @@ impl ShardState {
                 Some(freeze) => self.freezes.of_namespaces.insert(namespace.clone(), freeze),
                 None => self.freezes.of_namespaces.remove(namespace),
             };
-            if !is_frozen && former.is_some_and(|former| former.holds_at(now)) {
-                thawed.insert(namespace.clone());
+            match former {
+                Some(former) if !former.holds_at(now) => {
+                    ends.insert(namespace.clone(), last_frozen(former.until));
+                }
+                Some(_) if !is_frozen => {
+                    ends.insert(namespace.clone(), now);
+                }
+                Some(_) | None => {}
             }
         }
-        thawed
+        ends
     }
 
     /// Decides a CronJob again after the options of its namespace have changed.
-    pub(super) fn follow_namespace_options(&mut self, owner: OwnerIndex, is_thawed: bool, now: Timestamp) {
+    pub(super) fn follow_namespace_options(
+        &mut self,
+        owner: OwnerIndex,
+        freeze_ended: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
             return;
         };
-        if is_thawed {
-            cron_job.resumed = Seconds::new(Some(now));
-        }
+        cron_job.resumed = Seconds::new(cron_job.resumed.get().max(freeze_ended));
         if cron_job.management != Management::Managed {
             return;
         }
@@ -110,4 +124,9 @@ impl ShardState {
         let of_namespace = of_namespaces.get(&self.index.cron_job(owner).record.identity.namespace);
         of_namespace.into_iter().chain(of_all).max_by_key(|freeze| freeze.until)
     }
+}
+
+/// The last instant of a freeze, for the comparison with slots: one that starts at its end was not held back.
+pub(super) fn last_frozen(until: Timestamp) -> Timestamp {
+    after(until, SignedDuration::from_nanos(-1))
 }

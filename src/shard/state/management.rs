@@ -22,7 +22,7 @@ impl ShardState {
     /// Handles a change of the managed namespaces: these are selected or released, or their options have changed.
     pub(crate) fn follow_namespaces(&mut self, changed: &BTreeSet<Box<str>>, now: Timestamp) {
         self.follow_clock(now);
-        let thawed = self.follow_freezes(changed, now);
+        let freeze_ends = self.follow_freezes(changed, now);
         for owner in self.index.owner_indexes() {
             let Some(cron_job) = self.index.get_cron_job(owner) else {
                 continue;
@@ -31,13 +31,13 @@ impl ShardState {
             if !changed.contains(namespace) {
                 continue;
             }
-            let is_thawed = thawed.contains(namespace);
+            let freeze_ended = freeze_ends.get(namespace).copied();
             let was_managed = cron_job.management == Management::Managed;
             match (was_managed, self.namespaces.contains(namespace)) {
                 (false, true) => self.manage(owner, now),
                 (true, false) => self.contained_at(owner, |shard| shard.release(owner, now)),
                 (true, true) => {
-                    self.contained_at(owner, |shard| shard.follow_namespace_options(owner, is_thawed, now));
+                    self.contained_at(owner, |shard| shard.follow_namespace_options(owner, freeze_ended, now));
                 }
                 (false, false) => {}
             }

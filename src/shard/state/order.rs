@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::ShardState;
+use super::{ShardState, freezes::last_frozen};
 use crate::{
     schedule::{Exclusion, after, busy::busy_since, options::CatchUp, policy},
     shard::{
@@ -108,8 +108,7 @@ impl ShardState {
     fn startable_since(&self, owner: OwnerIndex) -> Option<Timestamp> {
         let cron_job = self.index.cron_job(owner);
         let freeze = self.freeze_of(owner).map(|freeze| freeze.until);
-        // A slot at the end of a freeze was not held back.
-        let frozen = freeze.map(|until| after(until, SignedDuration::from_nanos(-1)));
+        let frozen = freeze.map(last_frozen);
         let observed = cron_job.resumed.get().max(cron_job.startable_since());
         // Before the first leadership, another controller answered for the slots.
         observed.max(frozen).max(self.first_led)

@@ -118,9 +118,10 @@ impl ParsedRequest {
     }
 }
 
-/// Returns the name of the CronJob from the name of a Job.
+/// Returns the name of the CronJob from the name of a Job, `NAME-MINUTES` or `NAME-run-TOKEN`.
 fn cron_job_of(job: &str) -> &str {
-    job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
+    let cron_job = job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job);
+    cron_job.strip_suffix("-run").unwrap_or(cron_job)
 }
 
 impl Connection {

@@ -209,6 +209,8 @@ fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String]) {
 /// Runs one seed. Returns the record of all events.
 fn play_drawn(seed: u64) -> String {
     let mut random = Random::new(seed);
+    // The options have their own numbers, so that they do not change the rest of a seed.
+    let mut of_options = Random::new(!seed);
     let n_shards = random.pick(&[16, 16, 32, 64]);
     let n_pods = random.between(3, 5);
     let size = Size {
@@ -219,6 +221,7 @@ fn play_drawn(seed: u64) -> String {
     let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
     let is_verbose = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
     let ((), record) = play_recorded(seed, size, async |fleet| {
+        fleet.give_options(&mut of_options).await;
         set_up(fleet, seed, &pods);
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;
@@ -249,6 +252,9 @@ fn play_drawn(seed: u64) -> String {
                 let until = if is_drain { until + TERMINATION_GRACE } else { until };
                 number += 1;
                 agenda.insert((until, number), (since, undo));
+            }
+            if of_options.is_one_in(2) {
+                fleet.ask_for_a_run(&mut of_options).await;
             }
             next_at = next(&mut random, fleet.now());
         }

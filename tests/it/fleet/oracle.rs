@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     load::{Life, Policy},
+    options::judge_asked,
     records::{CronJob, Holder, Job, Records, ShardChange, Write, WriteKind},
 };
 
@@ -63,10 +64,8 @@ fn judge_jobs(
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
     for job in jobs {
         *by_name.entry(&job.name).or_default() += 1;
-        if job
-            .slot
-            .is_some_and(|slot| slot - SignedDuration::from_secs(2) > job.created)
-        {
+        let start = job.slot.map(|slot| slot + cron_job.options.offset);
+        if start.is_some_and(|start| start - SignedDuration::from_secs(2) > job.created) {
             problems.push(format!("{}: early, at {}", job.name, job.created));
         }
         if cron_job
@@ -95,6 +94,9 @@ fn judge_jobs(
     for slot in plan.slots(cron_job.created.max(allowances.judged_from), until) {
         judge_slot(records, cron_job, jobs, slot, allowances, problems);
     }
+    for asked in records.asked.iter().filter(|asked| asked.cron_job == plan.name) {
+        judge_asked(asked, cron_job, jobs, allowances, problems);
+    }
 }
 
 fn judge_slot(
@@ -105,10 +107,15 @@ fn judge_slot(
     allowances: &Allowances,
     problems: &mut Vec<String>,
 ) {
-    let plan = &cron_job.plan;
-    let next = slot + plan.period();
+    let (plan, options) = (&cron_job.plan, &cron_job.options);
+    let start = slot + options.offset;
+    let over = options.chance_until(plan, start);
     // Under Forbid, a running Job holds the slot back.
-    let earlier = jobs.iter().filter(|job| job.slot.is_some_and(|of| of < slot));
+    let is_earlier = |job: &&&Job| match job.slot {
+        Some(other) => other < slot,
+        None => job.created < over,
+    };
+    let earlier = jobs.iter().filter(is_earlier);
     let free_at = earlier
         .filter(|_| plan.policy == Policy::Forbid)
         .map(|job| job.ended.unwrap_or(Timestamp::MAX))
@@ -120,18 +127,26 @@ fn judge_slot(
             .filter(|(from, until)| (*from..*until).contains(&instant));
         window.map(|(_, until)| *until).max()
     };
-    let due = slot.max(free_at);
+    let due = start.max(free_at);
     let soon = is_in(&allowances.late, due).unwrap_or(due).max(due);
     let by = extend_aftermath(soon, &allowances.disruptions);
-    let [soon, by] = [soon, by].map(|by| later(by, ORDINARY_LATENESS));
+    let is_asked = jobs.iter().any(|job| job.token.is_some());
+    let lateness = ORDINARY_LATENESS + options.delay_max(plan, is_asked);
+    let [soon, by] = [soon, by].map(|by| later(by, lateness));
     match jobs.iter().find(|job| job.slot == Some(slot)) {
         Some(job) if job.created > by => {
             problems.push(format!("{}: created at {}, not by {by}", job.name, job.created));
         }
+        Some(job) if options.is_missed(plan, start, job.created) => {
+            problems.push(format!(
+                "{}: created at {}, although it was missed",
+                job.name, job.created
+            ));
+        }
         Some(_) => {}
         None => {
-            let is_superseded = soon >= next && free_at > Timestamp::MIN
-                || is_in(&allowances.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
+            let is_superseded = soon >= over && free_at > Timestamp::MIN
+                || is_in(&allowances.skipped, start).is_some_and(|until| until >= over - lateness);
             let is_over = cron_job.ended.is_some_and(|ended| ended <= by);
             let is_reported = plan.life != Life::Kept && records.is_reported(plan, slot);
             if !is_superseded && !is_over && !is_reported && by <= allowances.end {
@@ -143,7 +158,7 @@ fn judge_slot(
 
 /// Extends an aftermath by the time in which other disruptions went on, to at most twice its length. Only time without
 /// disruptions counts.
-fn extend_aftermath(by: Timestamp, disruptions: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
+pub(super) fn extend_aftermath(by: Timestamp, disruptions: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
     later(by, time_within(disruptions, by - AFTERMATH, by).min(AFTERMATH))
 }
 

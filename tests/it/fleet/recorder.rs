@@ -117,6 +117,7 @@ impl Records {
                 .unwrap_or_default()
                 .to_owned(),
             slot: slot.and_then(|slot| slot.parse().ok()),
+            token: observed.annotation("cronwheel.dev/run-now").map(ToOwned::to_owned),
             created: observed.at,
             ended: None,
         });

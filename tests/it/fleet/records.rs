@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use cronwheel::shard::{Bucket, ShardCount, Uid};
 use jiff::{SignedDuration, Timestamp};
 
-use super::load::Plan;
+use super::{
+    load::Plan,
+    options::{AskedRun, PlanOptions},
+};
 
 /// The maximum delay of an Event behind a burst of creates.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
@@ -36,6 +39,8 @@ pub(super) struct Records {
     pub(super) n_exists: u64,
     /// The number of creates that admission denied.
     pub(super) n_denied: u64,
+    /// The runs that users asked for.
+    pub(super) asked: Vec<AskedRun>,
     /// The Warnings of each CronJob: time and reason.
     pub(super) warnings: BTreeMap<String, Vec<(Timestamp, String)>>,
 }
@@ -43,6 +48,8 @@ pub(super) struct Records {
 #[derive(Debug)]
 pub(super) struct CronJob {
     pub(super) plan: Plan,
+    pub(super) uid: String,
+    pub(super) options: PlanOptions,
     pub(super) created: Timestamp,
     /// When it was deleted, suspended or rescheduled. It has no further runs.
     pub(super) ended: Option<Timestamp>,
@@ -56,6 +63,8 @@ pub(super) struct Job {
     /// The name of the CronJob that owns it.
     pub(super) owner: String,
     pub(super) slot: Option<Timestamp>,
+    /// The token of the run that was asked for.
+    pub(super) token: Option<String>,
     pub(super) created: Timestamp,
     pub(super) ended: Option<Timestamp>,
 }
@@ -144,6 +153,7 @@ impl Records {
             n_job_lists: 0,
             n_exists: 0,
             n_denied: 0,
+            asked: Vec::new(),
             warnings: BTreeMap::new(),
         }
     }
@@ -155,6 +165,8 @@ impl Records {
             ended: None,
             shard,
             cursor: None,
+            uid: uid.to_owned(),
+            options: PlanOptions::default(),
             plan,
         };
         self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);

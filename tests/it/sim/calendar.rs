@@ -47,14 +47,24 @@ impl Zone {
         Timestamp::from_second(self.changes_at - half - 150).unwrap()
     }
 
-    /// The minute of the local day.
-    fn minute_of_day(&self, second: i64) -> i64 {
+    /// The date of the night by UTC, as the number of days since the epoch.
+    pub(super) fn day_of_change(&self) -> i64 {
+        self.changes_at.div_euclid(86_400)
+    }
+
+    /// The time that the clock shows, in seconds since the epoch.
+    fn wall(&self, second: i64) -> i64 {
         let offset = if second < self.changes_at {
             self.before
         } else {
             self.after
         };
-        (second + offset).rem_euclid(86_400) / 60
+        second + offset
+    }
+
+    /// The minute of the local day.
+    fn minute_of_day(&self, second: i64) -> i64 {
+        self.wall(second).rem_euclid(86_400) / 60
     }
 }
 
@@ -115,6 +125,26 @@ impl Calendar {
             Calendar::Hourly { zone, .. } | Calendar::Daily { zone, .. } => Some(zone.name),
             Calendar::Minutes(_) | Calendar::Every { .. } => None,
         }
+    }
+
+    /// The shortest time between two activations on a clock without changes.
+    pub(super) fn shortest_seconds(&self) -> i64 {
+        match self {
+            Calendar::Minutes(n) => n * 60,
+            Calendar::Hourly { .. } => 3_600,
+            Calendar::Daily { .. } => 86_400,
+            Calendar::Every { seconds } => *seconds,
+        }
+    }
+
+    /// The date of an instant in the zone, as the number of days since the epoch.
+    pub(super) fn day(&self, instant: Timestamp) -> i64 {
+        let second = instant.as_second();
+        let wall = match self {
+            Calendar::Hourly { zone, .. } | Calendar::Daily { zone, .. } => zone.wall(second),
+            Calendar::Minutes(_) | Calendar::Every { .. } => second,
+        };
+        wall.div_euclid(86_400)
     }
 
     /// The activations from `from` until before `until`, in order. Those of `Every` start after `anchor`.

@@ -9,7 +9,7 @@ use apisim::{Api, ApiService, Fault, JobRunner, JobRunnerOptions, Options, Rule,
 use cronwheel::controller::clock::SimulatedWall;
 use jiff::Timestamp;
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::gate::Gate;
 use super::scenario::Scenario;
@@ -18,6 +18,9 @@ pub(super) const NAMESPACE: &str = "default";
 
 /// A namespace whose users are unrelated to the CronJobs.
 pub(super) const STRANGERS_NAMESPACE: &str = "strangers";
+
+/// The label of the namespaces that the controllers manage.
+pub(super) const MANAGED: (&str, &str) = ("managed", "true");
 
 /// The client name of the controller.
 const CONTROLLER: &str = "controller";
@@ -154,12 +157,17 @@ impl Cluster {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Creates the namespace of the strangers.
+    /// Creates the namespace of the strangers. Both namespaces have the label that the controllers select.
     pub(super) async fn create_strangers_namespace(&self) {
-        let namespace = serde_json::json!({"metadata": {"name": STRANGERS_NAMESPACE}});
-        let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
-        let request = request.body(namespace.to_string().into_bytes()).unwrap();
-        let _: Value = self.user.request(request).await.unwrap();
+        let (key, value) = MANAGED;
+        let labels = json!({key: value});
+        let strangers = json!({"metadata": {"name": STRANGERS_NAMESPACE, "labels": labels}});
+        self.send_to("POST", "/api/v1/namespaces", Some(&strangers))
+            .await
+            .unwrap();
+        let ours = json!({"metadata": {"labels": labels}});
+        let path = format!("/api/v1/namespaces/{NAMESPACE}");
+        self.send_to("PATCH", &path, Some(&ours)).await.unwrap();
     }
 
     /// Sends a request for CronJobs or Jobs as a user.
@@ -182,14 +190,19 @@ impl Cluster {
         name: &str,
         object: Option<&Value>,
     ) -> Result<Value, kube::Error> {
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/{resource}/{name}");
+        self.send_to(method, path.trim_end_matches('/'), object).await
+    }
+
+    /// Sends a request as a user.
+    pub(super) async fn send_to(&self, method: &str, path: &str, object: Option<&Value>) -> Result<Value, kube::Error> {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let path = format!("/apis/batch/v1/namespaces/{namespace}/{resource}/{name}");
         let request = http::Request::builder()
             .method(method)
-            .uri(path.trim_end_matches('/'))
+            .uri(path)
             .header("content-type", content_type);
         let body = object.map(|object| object.to_string().into_bytes()).unwrap_or_default();
         self.user.request(request.body(body).unwrap()).await

@@ -27,7 +27,7 @@ use cronwheel::{
 use jiff::Timestamp;
 
 use super::{
-    cluster::{Cluster, NAMESPACE},
+    cluster::{Cluster, MANAGED, NAMESPACE},
     scenario::{Crash, Scenario},
     world::{Life, World},
 };
@@ -84,7 +84,8 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
 fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
-        namespace_selector: None,
+        // Only namespaces that are selected are read, with their freezes.
+        namespace_selector: Some(format!("{}={}", MANAGED.0, MANAGED.1).parse().unwrap()),
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         in_flight_max: 64,
@@ -95,7 +96,7 @@ fn settings(number: usize) -> RunSettings {
         },
         missed_runs_per_second: 5,
         freeze: None,
-        reads_calendars: false,
+        reads_calendars: true,
         built_in_policies: Vec::new(),
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),

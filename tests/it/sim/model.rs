@@ -5,6 +5,8 @@
 //! controller may be based on an earlier state.
 
 mod account;
+mod asked_runs;
+mod catch_up;
 mod deletions;
 mod missed;
 mod missing_reports;
@@ -59,6 +61,7 @@ pub(super) fn problems(scenario: &Scenario, world: &World, end: Timestamp) -> Ve
         permitted::judge(&case, view, &mut problems);
         deletions::judge(&case, view, &mut problems);
         missed::judge(&case, view, &mut problems);
+        asked_runs::judge(&case, view, &mut problems);
         settled::statuses(view, &mut problems);
     }
     problems

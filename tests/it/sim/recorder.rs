@@ -14,6 +14,7 @@ use tower::Service;
 
 use super::{
     cluster::{Cluster, NAMESPACE},
+    options::read_token,
     world::{Deleter, Deletion, Finish, Job, MissingJobReport, Status, World},
 };
 
@@ -52,16 +53,21 @@ struct Metadata<'a> {
     name: &'a str,
     uid: &'a str,
     resource_version: &'a str,
-    #[serde(default)]
-    annotations: Annotations,
+    #[serde(borrow, default)]
+    annotations: Annotations<'a>,
     #[serde(borrow, default)]
     owner_references: Vec<OwnerReference<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Annotations {
+struct Annotations<'a> {
     #[serde(rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
     scheduled: Option<Timestamp>,
+    /// Of a CronJob, the token that is asked for; of a Job, that of its run.
+    #[serde(rename = "cronwheel.dev/run-now")]
+    token: Option<&'a str>,
+    #[serde(rename = "cronwheel.dev/run-now-done")]
+    answered: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -187,9 +193,10 @@ impl World {
             at: now,
             last_schedule_time: status.last_schedule_time,
             last_successful_time: status.last_successful_time,
+            answered: observed.metadata.annotations.answered.map(read_token),
         };
         let known = cron_job.statuses.last();
-        if known.is_none_or(|known| !known.has_equal_times(&status)) {
+        if known.is_none_or(|known| !known.is_same(&status)) {
             cron_job.statuses.push(status);
         }
     }
@@ -243,6 +250,7 @@ fn new_job(observed: &Observed<'_>, now: Timestamp) -> Job {
         uid: metadata.uid.to_owned(),
         owner: metadata.owner_references.first().map(|owner| owner.uid.to_owned()),
         slot: metadata.annotations.scheduled.filter(|_| is_ours),
+        token: metadata.annotations.token.map(read_token),
         created: now,
         finished: None,
         completed: None,

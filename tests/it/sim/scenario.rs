@@ -2,6 +2,7 @@
 
 mod disruptions;
 mod edits;
+mod freezes;
 mod rate;
 
 use std::time::Duration;
@@ -12,8 +13,12 @@ use self::rate::Standstills;
 pub(super) use self::{
     disruptions::{Disruption, DisruptionKind},
     edits::{Edit, EditKind},
+    freezes::Freeze,
 };
-use super::calendar::{Calendar, Zone};
+use super::{
+    calendar::{Calendar, Zone},
+    options::Options,
+};
 use crate::random::Random;
 
 /// The number of CronJobs that users edit.
@@ -63,6 +68,7 @@ pub(super) struct Spec {
     pub(super) run_seconds: i64,
     /// `ttlSecondsAfterFinished` of its Jobs.
     pub(super) ttl_seconds: Option<i64>,
+    pub(super) options: Options,
 }
 
 /// The maximum run time of a Job.
@@ -79,7 +85,27 @@ impl Spec {
             failed_max: random.pick(&[0, 1]),
             run_seconds: random.pick(&[1, 5, 20, 70, 100, RUN_SECONDS_MAX]),
             ttl_seconds: random.pick(&[None, None, None, None, None, Some(20)]),
+            options: Options::default(),
         }
+    }
+
+    /// The time from a slot to its start.
+    pub(super) fn offset(&self, uid: &str) -> SignedDuration {
+        self.options.offset(&self.calendar, uid)
+    }
+
+    /// Whether an instant is a slot. Those of `Every` are after `anchor`.
+    pub(super) fn is_slot(&self, anchor: Timestamp, instant: Timestamp) -> bool {
+        !self
+            .slots(anchor, instant, instant + SignedDuration::from_secs(1))
+            .is_empty()
+    }
+
+    /// The slots from `from` until before `until`, in order, without those that a calendar excludes.
+    pub(super) fn slots(&self, anchor: Timestamp, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
+        let mut slots = self.calendar.slots(anchor, from, until);
+        slots.retain(|slot| !self.options.excludes(&self.calendar, *slot));
+        slots
     }
 }
 
@@ -108,6 +134,10 @@ pub(super) struct Scenario {
     pub(super) crashes: Vec<Crash>,
     /// In the order of their beginnings.
     pub(super) disruptions: Vec<Disruption>,
+    /// The freezes of the namespace, in order and disjoint.
+    pub(super) freezes: Vec<Freeze>,
+    /// The date that the calendar excludes, as the number of days since the epoch.
+    pub(super) excluded_day: i64,
     /// The loss rate of the messages of the controller in each direction, per million.
     pub(super) lost_per_million: u32,
     /// Whether requests are delayed in steps, so that more responses coincide.
@@ -119,6 +149,8 @@ pub(super) struct Scenario {
 impl Scenario {
     pub(super) fn new(seed: u64, length: Duration) -> Scenario {
         let mut random = Random::new(seed);
+        // The options have their own numbers, so that they do not change the rest of a seed.
+        let mut of_options = Random::new(!seed);
         let length = SignedDuration::try_from(length).unwrap();
         let zone = Zone::draw(&mut random);
         let start = zone.start(length);
@@ -138,6 +170,8 @@ impl Scenario {
             edits: edits::draw(&mut random, roughness, N_EDITED, start..calm_at, calendars),
             crashes: draw_crashes(&mut random, roughness, start, calm_at),
             disruptions: disruptions::draw(&mut random, roughness, start, calm_at),
+            freezes: freezes::draw(&mut of_options, start, calm_at),
+            excluded_day: zone.day_of_change() - of_options.between(0, 1),
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
             specs,
@@ -146,12 +180,28 @@ impl Scenario {
         scenario.fill_up(&mut random);
         // This draw is the last one, so that the other draws of a seed do not change.
         scenario.is_delay_in_steps = random.pick(&[true, true, true, false]);
+        scenario.add_options(&mut of_options, calm_at);
         scenario
+    }
+
+    /// Gives some CronJobs options, and adds the edits that ask for runs and that freeze the namespace.
+    fn add_options(&mut self, random: &mut Random, calm_at: Timestamp) {
+        let created = self.edits.iter_mut().filter_map(|edit| match &mut edit.kind {
+            EditKind::Create(spec) => Some(spec),
+            _ => None,
+        });
+        for spec in self.specs.iter_mut().chain(created) {
+            spec.options = Options::draw(random, spec.calendar, self.excluded_day);
+        }
+        self.edits
+            .extend(edits::draw_asked_runs(random, N_EDITED, self.start..calm_at));
+        self.edits.extend(self.freezes.iter().flat_map(freezes::edits));
+        self.edits.sort_by_key(|edit| edit.at);
     }
 
     /// Adds CronJobs without edits until the estimate of runs is high enough.
     fn fill_up(&mut self, random: &mut Random) {
-        let still = Standstills::new(&self.crashes, &self.disruptions);
+        let still = Standstills::new(&self.crashes, &self.disruptions, &self.freezes);
         let (from, end) = (self.start, self.end);
         let runs = |number: usize, spec: Spec| rate::runs(number, spec, &self.edits, from, end, &still);
         let enough = N_RUNS_AN_HOUR * end.duration_since(from).as_mins().unsigned_abs() / 60 + N_RUNS_MORE;

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, STRANGERS_NAMESPACE},
+    cluster::{Cluster, NAMESPACE, STRANGERS_NAMESPACE},
+    options::CALENDAR_NAME,
     scenario::{Edit, EditKind, Scenario, Spec},
-    world::{CronJob, World},
+    world::{CronJob, Freeze, World},
 };
 
 /// The annotation of manual Jobs.
@@ -23,6 +24,7 @@ impl User<'_> {
     /// Creates the CronJobs of a scenario.
     pub(super) async fn begin(&self, scenario: &Scenario) {
         self.cluster.create_strangers_namespace().await;
+        self.create_calendar(scenario.excluded_day).await;
         for (number, spec) in scenario.specs.iter().enumerate() {
             self.create(&name(number), *spec).await;
         }
@@ -44,6 +46,39 @@ impl User<'_> {
         }
     }
 
+    /// Creates the calendar that `not-on` names, with one date.
+    async fn create_calendar(&self, excluded_day: i64) {
+        let midnight = Timestamp::from_second(excluded_day * 86_400).unwrap();
+        let date = midnight.to_zoned(TimeZone::UTC).date();
+        let calendar = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": CALENDAR_NAME, "labels": {"cronwheel.dev/calendar": "true"}},
+            "data": {"dates": format!("# The only date\n{date} Holiday\n")},
+        });
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+        self.cluster.send_to("POST", &path, Some(&calendar)).await.unwrap();
+    }
+
+    /// Sets or removes the annotation of a freeze.
+    async fn annotate_namespace(&self, until: Option<Timestamp>) {
+        let patch = json!({"metadata": {"annotations": {
+            "cronwheel.dev/freeze-until": until.map(|until| until.to_string()),
+        }}});
+        let path = format!("/api/v1/namespaces/{NAMESPACE}");
+        self.cluster.send_to("PATCH", &path, Some(&patch)).await.unwrap();
+        let (mut world, now) = (self.world.borrow_mut(), self.cluster.now());
+        match (until, world.freezes.last_mut()) {
+            (Some(until), _) => world.freezes.push(Freeze {
+                from: now,
+                until,
+                removed: None,
+            }),
+            (None, Some(freeze)) => freeze.removed = Some(now),
+            (None, None) => unreachable!("a freeze is removed once"),
+        }
+    }
+
     fn with_all<T>(&self, of: impl Fn(&CronJob) -> T) -> Vec<T> {
         let world = self.world.borrow();
         let exists = |cron_job: &&CronJob| cron_job.deleted.is_none();
@@ -55,6 +90,8 @@ impl User<'_> {
         let found = self.world.borrow().find(&name);
         match (edit.kind, found) {
             (EditKind::Create(spec), None) => self.create(&name, spec).await,
+            (EditKind::Freeze(until), _) => self.annotate_namespace(Some(until)).await,
+            (EditKind::Thaw, _) => self.annotate_namespace(None).await,
             (EditKind::Create(_), Some(_)) | (_, None) => {}
             (EditKind::Change(change), Some(_)) => self.change(&name, |spec| change.apply(spec)).await,
             (EditKind::Delete, Some(index)) => {
@@ -73,7 +110,7 @@ impl User<'_> {
         let object = json!({
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "metadata": {"name": name},
+            "metadata": {"name": name, "annotations": spec.options.annotations()},
             "spec": cron_job_spec(&spec),
         });
         let stored = self.cluster.send("POST", "cronjobs", "", Some(&object)).await.unwrap();
@@ -94,7 +131,7 @@ impl User<'_> {
         };
         let mut spec = *self.world.borrow().cron_jobs[index].spec();
         change(&mut spec);
-        let patch = json!({"spec": cron_job_spec(&spec)});
+        let patch = json!({"metadata": {"annotations": spec.options.annotations()}, "spec": cron_job_spec(&spec)});
         self.cluster
             .send("PATCH", "cronjobs", name, Some(&patch))
             .await
@@ -165,7 +202,7 @@ impl User<'_> {
         let world = self.world.borrow();
         let (cron_job, now) = (&world.cron_jobs[index], self.cluster.now());
         let end = now + SignedDuration::from_hours(25);
-        let slots = cron_job.spec().calendar.slots(cron_job.created, now, end);
+        let slots = cron_job.spec().slots(cron_job.created, now, end);
         slots.first().copied()
     }
 

@@ -42,6 +42,8 @@ pub(super) struct World {
     pub(super) deleted_by_users: BTreeSet<String>,
     /// The controllers in order.
     pub(super) lives: Vec<Life>,
+    /// The freezes of the namespace of the CronJobs, in order.
+    pub(super) freezes: Vec<Freeze>,
     /// The reports of missing Jobs in the Events that exist at the end.
     pub(super) missing_reports: Vec<MissingJobReport>,
 }
@@ -51,6 +53,16 @@ pub(super) struct MissingJobReport {
     pub(super) job: String,
     /// When the API server first stored the Event.
     pub(super) at: Timestamp,
+}
+
+/// A freeze of the namespace, as a user set it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Freeze {
+    pub(super) from: Timestamp,
+    /// The value of the annotation.
+    pub(super) until: Timestamp,
+    /// When the annotation was removed.
+    pub(super) removed: Option<Timestamp>,
 }
 
 /// A CronJob from its creation to its deletion.
@@ -73,6 +85,8 @@ pub(super) struct Status {
     pub(super) at: Timestamp,
     pub(super) last_schedule_time: Option<Timestamp>,
     pub(super) last_successful_time: Option<Timestamp>,
+    /// The last token of `run-now` that is answered.
+    pub(super) answered: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +102,10 @@ pub(super) struct Job {
     pub(super) uid: String,
     /// The uid of the CronJob that controls it.
     pub(super) owner: Option<String>,
-    /// Its slot. `None` for Jobs of users and strangers.
+    /// Its slot. `None` for runs that are asked for, and for Jobs of users and strangers.
     pub(super) slot: Option<Timestamp>,
+    /// The token of the run that was asked for.
+    pub(super) token: Option<u32>,
     pub(super) created: Timestamp,
     pub(super) finished: Option<(Timestamp, Finish)>,
     /// `status.completionTime`.
@@ -136,18 +152,30 @@ impl CronJob {
 
     /// The cursor of its status before a version.
     pub(super) fn cursor_before(&self, version: u64) -> Option<Timestamp> {
+        self.status_before(version)?.last_schedule_time
+    }
+
+    /// Its status before a version.
+    pub(super) fn status_before(&self, version: u64) -> Option<&Status> {
         let n_before = self.statuses.partition_point(|status| status.version < version);
-        self.statuses[..n_before].last()?.last_schedule_time
+        self.statuses[..n_before].last()
     }
 }
 
 impl Status {
-    pub(super) fn has_equal_times(&self, other: &Status) -> bool {
-        (self.last_schedule_time, self.last_successful_time) == (other.last_schedule_time, other.last_successful_time)
+    /// Whether it differs only in its version.
+    pub(super) fn is_same(&self, other: &Status) -> bool {
+        let key = |status: &Status| (status.last_schedule_time, status.last_successful_time, status.answered);
+        key(self) == key(other)
     }
 }
 
 impl Job {
+    /// Whether a controller created it, for a slot or for a token.
+    pub(super) fn is_run(&self) -> bool {
+        self.slot.is_some() || self.token.is_some()
+    }
+
     /// Whether it is in another namespace than the CronJobs.
     fn is_strangers(&self) -> bool {
         self.namespace != NAMESPACE
@@ -164,7 +192,7 @@ impl Job {
 impl World {
     /// The number of Jobs that controllers created.
     pub(super) fn n_runs(&self) -> usize {
-        self.jobs.iter().filter(|job| job.slot.is_some()).count()
+        self.jobs.iter().filter(|job| job.is_run()).count()
     }
 
     /// One line per Job.

@@ -107,6 +107,22 @@ fn a_thawed_namespace_starts_at_once() {
 }
 
 #[test]
+fn the_end_of_a_freeze_is_known_after_its_annotation_is_removed() {
+    for options in [&[][..], &[("freeze-until", "2026-05-05T09:50:00Z")]] {
+        let mut world = world(hourly(&[("on-resume", "skip")]), UNTIL_9_30);
+        world.advance_to("09:40:00");
+        world.expect(&[]);
+        world.select_with(options);
+        world.advance_to("09:45:00");
+        world.select_with(&[]);
+        world.advance_to("09:59:59");
+        world.expect(&[]);
+        world.advance_to("10:00:00");
+        world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    }
+}
+
+#[test]
 fn a_create_that_waits_is_withdrawn_by_a_freeze() {
     let mut world = world(hourly(&[]), &[]);
     world.advance_to("07:00:00");

@@ -1,6 +1,6 @@
 //! B-2.2 and its difference: a changed schedule is decided at once and starts no slot from before the change.
 
-use super::world::{World, at, cron_job, schedule};
+use super::world::{World, at, cron_job, schedule, schedule_with};
 use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
 
 fn hourly() -> CronJobRecord {
@@ -103,4 +103,19 @@ fn a_create_in_flight_survives_a_schedule_change() {
     world.created_all();
     world.advance_to("11:30:00");
     world.expect(&["create hello-29633010 for 2026-05-05T11:30:00Z"]);
+}
+
+#[test]
+fn slots_before_the_change_do_not_hide_later_ones_under_missed_runs_all() {
+    let record = |text: &str, version: u64| CronJobRecord {
+        schedule: schedule_with(text, &[("missed-runs", "all")], 0),
+        resource_version: ResourceVersion(version),
+        ..hourly()
+    };
+    let mut world = World::new("10:35:00", vec![record("0 * * * *", 10)], vec![]);
+    world.apply(record("*/10 * * * *", 11));
+    world.advance_to("10:39:59");
+    world.expect(&[]);
+    world.advance_to("10:40:00");
+    world.expect(&["create hello-29632960 for 2026-05-05T10:40:00Z"]);
 }

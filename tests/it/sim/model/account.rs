@@ -63,10 +63,10 @@ impl Expected {
         // The next controller counts the Jobs that the previous controller did not observe or store.
         let of_life = view.jobs_created(before_that - UNRECORDED, until).iter();
         self.started.1 += of_life.filter(|job| job.slot.is_some()).count() as u64;
-        let first = view.slots.partition_point(|slot| slot.at <= begun);
-        let end = view.slots.partition_point(|slot| slot.at < until + NEAR);
+        let first = view.slots.partition_point(|slot| slot.start <= begun);
+        let end = view.slots.partition_point(|slot| slot.start < until + NEAR);
         for slot in &view.slots[first..end.max(first)] {
-            let is_within = slot.at >= life.from + NEAR && !is_near_change(case, view, *slot, until);
+            let is_within = slot.start >= life.from + NEAR && !is_near_change(case, view, *slot, until);
             match (view.runs.contains_key(&slot.at), reason(view, *slot)) {
                 (true, _) if is_within => self.started.0 += 1,
                 (false, Some(reason)) if is_within => self.of(reason).0 += 1,
@@ -77,6 +77,7 @@ impl Expected {
                 }
             }
         }
+        self.add_excluded(case, view, begun, life.from, until);
         self.of(InstantOutcome::HandedOver).1 += n_handovers(case, life);
         for epoch in &view.epochs {
             self.add_unknown_past(case, view, epoch, life.from, begun);
@@ -92,12 +93,40 @@ impl Expected {
         }
     }
 
+    /// A controller counts what a calendar excludes, back to the cursor.
+    fn add_excluded(&mut self, case: &Case<'_>, view: &View<'_>, begun: Timestamp, from: Timestamp, until: Timestamp) {
+        let counted = view
+            .excluded
+            .iter()
+            .filter(|start| (begun..until + NEAR).contains(*start));
+        for start in counted {
+            let (before, after) = (*start - NEAR, *start + NEAR);
+            let is_sure = before >= from
+                && after <= until
+                && view.specs(before, after).len() == 1
+                && view.cron_job.deleted.is_none_or(|deleted| deleted > after)
+                && case.obstructions.within(before, after).is_empty();
+            let (sure, perhaps) = self.of(InstantOutcome::Excluded);
+            *(if is_sure { sure } else { perhaps }) += 1;
+        }
+    }
+
     /// A controller that did not observe the change of a schedule counts the instants of the new schedule before the
     /// change, back to the cursor (B-2.3).
     fn add_unknown_past(&mut self, case: &Case<'_>, view: &View<'_>, epoch: &Epoch, from: Timestamp, begun: Timestamp) {
         if begun < epoch.from && epoch.from <= case.obstructions.known_by(from) {
-            let past = epoch.calendar.slots(view.cron_job.created, begun, epoch.from).len() as u64;
-            for reason in [InstantOutcome::Superseded, InstantOutcome::Suspended] {
+            let past = epoch
+                .spec
+                .calendar
+                .slots(view.cron_job.created, begun, epoch.from)
+                .len() as u64;
+            for reason in [
+                InstantOutcome::Superseded,
+                InstantOutcome::Suspended,
+                InstantOutcome::Frozen,
+                InstantOutcome::Missed,
+                InstantOutcome::Excluded,
+            ] {
                 self.of(reason).1 += past;
             }
         }
@@ -180,22 +209,30 @@ fn n_handovers(case: &Case<'_>, life: &Life) -> u64 {
     n_steps + u64::from(life.is_graceful)
 }
 
-/// Whether a change near the slot may have changed its outcome.
+/// Whether a change near the slot may have changed its outcome, or an option determines it.
 fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp) -> bool {
     let over = match view.runs.get(&slot.at).map(Vec::as_slice).unwrap_or_default() {
+        _ if starts_otherwise(view) => return true,
         [] => slot.over,
         [run] => run.created,
         _ => return true,
     };
-    let (from, to) = (slot.at - NEAR, over + NEAR);
+    let (from, to) = (slot.start - NEAR, over + NEAR);
     let is_edited = view.specs(from, to).iter().any(|(since, _)| *since >= from);
     let is_deleted = view.cron_job.deleted.is_some_and(|deleted| deleted <= to);
-    to > until || is_edited || is_deleted || !case.obstructions.within(from, to).is_empty()
+    let is_frozen = view.freezes().any(|freeze| freeze.from <= to && from <= freeze.until);
+    to > until || is_edited || is_deleted || is_frozen || !case.obstructions.within(from, to).is_empty()
+}
+
+/// Whether an option determines what starts after an outage or a suspension.
+fn starts_otherwise(view: &View<'_>) -> bool {
+    let options = view.cron_job.spec().options;
+    options.missed_runs.is_some() || options.on_resume.is_some()
 }
 
 /// The possible outcomes of a slot without a Job.
 fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
-    let (from, to) = (slot.at - NEAR, slot.over + NEAR);
+    let (from, to) = (slot.start - NEAR, slot.over + NEAR);
     let specs = view.specs(from, to);
     let is_any = |is_so: fn(&Spec) -> bool| specs.iter().any(|(_, spec)| is_so(spec));
     let is_at_change = |epoch: &Epoch| (from..=to).contains(&epoch.from) || (from..=to).contains(&epoch.until);
@@ -206,6 +243,11 @@ fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<Instant
             !case.obstructions.within(from, to).is_empty(),
         ),
         (InstantOutcome::Suspended, is_any(|spec| spec.is_suspended)),
+        (
+            InstantOutcome::Frozen,
+            view.freezes().any(|freeze| freeze.from <= to && from <= freeze.until),
+        ),
+        (InstantOutcome::Missed, starts_otherwise(view)),
         (
             InstantOutcome::HeldByForbid,
             // A later controller counts it by the policy of that time.
@@ -229,19 +271,19 @@ fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<Instant
 
 /// The outcome of a slot without a run, if the spec was constant around it and the controller was unobstructed.
 fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
-    let [(_, spec)] = view.specs(slot.at, slot.over) else {
+    let [(_, spec)] = view.specs(slot.start, slot.over) else {
         return None;
     };
     if spec.is_suspended {
         return Some(InstantOutcome::Suspended);
     }
     if let Some(foreign) = view.foreign_job(slot.at) {
-        let is_met = spec.policy == Policy::Allow && foreign.created < slot.at - SKEW;
+        let is_met = spec.policy == Policy::Allow && foreign.created < slot.start - SKEW;
         return is_met.then_some(InstantOutcome::ForeignJob);
     }
     let lost = spec
         .deadline_seconds
-        .map(|seconds| slot.at + SignedDuration::from_secs(seconds));
+        .map(|seconds| slot.start + SignedDuration::from_secs(seconds));
     match lost {
         _ if spec.policy != Policy::Forbid => None,
         Some(lost) if lost + SignedDuration::from_secs(3) < slot.over => Some(InstantOutcome::DeadlineExceeded),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Case, IN_FLIGHT_MAX, view::View};
+use super::{Case, IN_FLIGHT_MAX, asked_runs::answered_before, view::View};
 use crate::sim::{
     scenario::Policy,
     world::{Deleter, Deletion, Finish, Job},
@@ -63,7 +63,7 @@ fn judge_one(
     let specs = view.specs(known_at, deletion.at);
     let replaced_from = known_at.min(deletion.at - IN_FLIGHT_MAX);
     let ran_lately = job.finished.is_none_or(|(at, _)| at >= replaced_from);
-    if job.slot.is_some() && ran_lately && specs.iter().any(|(_, spec)| spec.policy == Policy::Replace) {
+    if job.is_run() && ran_lately && specs.iter().any(|(_, spec)| spec.policy == Policy::Replace) {
         return;
     }
     let Some((_, finish)) = job.finished else {
@@ -87,6 +87,10 @@ fn judge_one(
             "{}: deleted at {} as one of {n_kept} {finish:?}, {specs:?}",
             job.name, deletion.at
         ));
+    }
+    let is_asked = specs.iter().all(|(_, spec)| spec.options.token == job.token);
+    if job.token.is_some() && is_asked && answered_before(view, deletion.version) != job.token {
+        problems.push(format!("{}: deleted before its token was stored as answered", job.name));
     }
     let cursor = view.cron_job.cursor_before(deletion.version);
     if job.slot.is_some() && cursor < job.slot {

@@ -2,44 +2,63 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    Case, LATENESS_ALLOWED, PATIENCE, SKEW,
-    view::{Slot, View},
+use super::{Case, LATENESS_ALLOWED, PATIENCE, SKEW, catch_up::chance_until, view::View};
+use crate::{
+    naive_options::CatchUp,
+    sim::scenario::{Policy, RUN_SECONDS_MAX},
 };
-use crate::sim::scenario::{Policy, RUN_SECONDS_MAX};
+
+/// The time in which the missed runs of all CronJobs start after an obstruction, at five a second.
+const PACED_WITHIN: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
-    for slot in &view.slots {
+    for (number, slot) in view.slots.iter().enumerate() {
         // A change counts from the time of its observation on.
         let is_known = slot
             .changed
-            .is_none_or(|changed| case.obstructions.known_by(changed) <= slot.at);
-        if is_known && !view.runs.contains_key(&slot.at) && must_run(case, view, *slot) {
+            .is_none_or(|changed| case.obstructions.known_by(changed) <= slot.start);
+        if is_known && !view.runs.contains_key(&slot.at) && must_run(case, view, number) {
             problems.push(format!(
                 "{}: no Job for {slot:?}, {:?}",
                 view.cron_job.name,
-                view.specs(slot.at, slot.over)
+                view.specs(slot.start, slot.over)
             ));
         }
     }
 }
 
 /// Whether the run of the slot was unobstructed for a sufficiently long time.
-fn must_run(case: &Case<'_>, view: &View<'_>, slot: Slot) -> bool {
-    if view.foreign_job(slot.at).is_some() {
+fn must_run(case: &Case<'_>, view: &View<'_>, number: usize) -> bool {
+    let slot = view.slots[number];
+    // After a change of the schedule, the cursor may be beyond a slot that waits for its offset.
+    if view.foreign_job(slot.at).is_some() || view.last_slot_before(slot.start) >= Some(slot.at) {
         return false;
     }
-    let (slot, next) = (slot.at, slot.over);
+    let (start, end) = (slot.start, chance_until(case, view, number));
     // A run that was lost to its deadline stays lost, even if an edit then extended the deadline.
-    let specs = view.specs(case.obstructions.known_at(slot), next).iter();
+    let specs = view.specs(case.obstructions.known_at(start), end).iter();
     let deadline = specs.filter_map(|(_, spec)| spec.deadline_seconds).min();
-    let last = deadline.map_or(next, |seconds| next.min(slot + SignedDuration::from_secs(seconds))) - SKEW;
-    if last >= slot + PATIENCE {
-        return has_gap(obstacles(case, view, slot, last), slot, last);
+    let last = deadline.map_or(end, |seconds| end.min(start + SignedDuration::from_secs(seconds))) - SKEW;
+    let patience = patience(view);
+    if last >= start + patience {
+        return has_gap(obstacles(case, view, start, last), start, last, patience);
     }
     // Only a controller that runs at the slot can meet such a short deadline.
-    let (from, until) = (slot - PATIENCE, slot + LATENESS_ALLOWED);
-    until < next && obstacles(case, view, from, until).is_empty()
+    let (from, until) = (start - patience, start + LATENESS_ALLOWED);
+    until < end && obstacles(case, view, from, until).is_empty()
+}
+
+/// Missed runs under `all` start at a pace.
+fn patience(view: &View<'_>) -> SignedDuration {
+    let options = view.cron_job.spec().options;
+    let starts_several = [options.missed_runs(), options.on_resume()]
+        .into_iter()
+        .any(|rule| matches!(rule, CatchUp::All(_)));
+    if starts_several {
+        PATIENCE + PACED_WITHIN
+    } else {
+        PATIENCE
+    }
 }
 
 /// All obstacles between two instants. An edit is an obstacle, because the controller must observe it.
@@ -56,23 +75,29 @@ fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp
             let longest = SignedDuration::from_secs(RUN_SECONDS_MAX + 60);
             let begin = view.jobs.partition_point(|job| job.created < from - longest);
             let runs = view.jobs[begin..].iter().take_while(|job| job.created <= end);
-            let runs = runs.filter(|job| job.slot.is_some());
+            let runs = runs.filter(|job| job.is_run());
             obstacles.extend(runs.map(|run| (run.created.max(*since), run.ended().unwrap_or(case.end).min(end))));
         }
     }
+    obstacles.extend(view.freezes().map(|freeze| (freeze.from, freeze.until)));
     obstacles.retain(|(begin, end)| *end >= from && *begin <= until);
     obstacles
 }
 
-/// Whether there is an interval without obstacles between two instants that is as long as `PATIENCE`.
-fn has_gap(mut obstacles: Vec<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> bool {
+/// Whether there is an interval of this length without obstacles between two instants.
+pub(super) fn has_gap(
+    mut obstacles: Vec<(Timestamp, Timestamp)>,
+    from: Timestamp,
+    until: Timestamp,
+    length: SignedDuration,
+) -> bool {
     obstacles.sort_unstable();
     let mut free_since = from;
     for (begin, end) in obstacles {
-        if begin >= free_since + PATIENCE {
+        if begin >= free_since + length {
             return true;
         }
         free_since = free_since.max(end);
     }
-    until >= free_since + PATIENCE
+    until >= free_since + length
 }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, IN_FLIGHT_MAX, LATENESS_ALLOWED, SKEW, view::View};
+use super::{Case, IN_FLIGHT_MAX, LATENESS_ALLOWED, SKEW, catch_up::may_choose, view::View};
 use crate::sim::{
     scenario::{Policy, Spec},
     world::{Deleter, Job},
@@ -37,47 +37,51 @@ fn timely(case: &Case<'_>, view: &View<'_>, run: &Job, problems: &mut Vec<String
     let Some(slot) = run.slot else { return };
     let known_at = case.obstructions.known_at(run.created);
     let specs = view.specs(known_at, run.created);
-    let is_too_early = run.created < slot - SKEW;
     let is_of_dead = view.cron_job.deleted.is_some_and(|deleted| deleted < known_at);
     let may_start = |(since, spec): &(Timestamp, Spec)| may_start(case, view, *since, spec, run, slot);
-    if is_too_early || is_of_dead || !specs.iter().any(may_start) {
+    let is_frozen = view.is_frozen(known_at, run.created);
+    if is_of_dead || is_frozen || !specs.iter().any(may_start) {
         problems.push(format!(
-            "{}: a Job for {slot} at {}, not permitted by {specs:?}",
-            view.cron_job.name, run.created
+            "{}: a Job for {slot} at {}, not permitted by {specs:?}{}",
+            view.cron_job.name,
+            run.created,
+            if is_frozen { " in a freeze" } else { "" }
         ));
     }
 }
 
 fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, run: &Job, slot: Timestamp) -> bool {
-    let calendar = &spec.calendar;
     let anchor = view.cron_job.created;
-    let is_slot = slot > anchor
-        && !calendar
-            .slots(anchor, slot, slot + SignedDuration::from_secs(1))
-            .is_empty();
+    let is_slot = slot > anchor && spec.is_slot(anchor, slot);
+    let start = slot + spec.offset(&view.cron_job.uid);
+    let is_too_early = run.created < start - SKEW;
     let late = run.created - IN_FLIGHT_MAX - SKEW;
-    let is_latest = late < view.next(calendar, slot);
     let deadline = spec
         .deadline_seconds
-        .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
+        .map(|seconds| start + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
     let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
     let begun = view.calendar_since(since);
     // A controller starts no slot of a new schedule before the change. A controller that starts later cannot know the
     // change (B-2.3).
-    let knows_change = slot < begun - SKEW;
+    let knows_change = start < begun - SKEW;
     let is_forgotten = || {
         let lives = case.world.lives.iter().map(|life| life.from);
         lives
             .take_while(|from| *from <= run.created)
             .any(|from| begun <= case.obstructions.known_by(from))
     };
-    is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
+    is_slot
+        && !is_too_early
+        && is_in_time
+        && !spec.is_suspended
+        && (!knows_change || is_forgotten())
+        && may_choose(case, view, spec, slot, run.created)
 }
 
 /// Checks overlaps. Forbid waits for the previous run. Replace deletes the previous run before it creates the next one.
 fn overlapping(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     let mut running: Vec<&Job> = Vec::new();
-    for run in view.jobs.iter().filter(|job| job.slot.is_some()) {
+    for run in view.jobs.iter().filter(|job| job.is_run()) {
         running.retain(|other| other.ended().is_none_or(|ended| ended > run.created));
         let known_at = case.obstructions.known_at(run.created);
         let specs = view.specs(known_at, run.created);

@@ -22,6 +22,14 @@ pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String>
         };
         let jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
         judge_status(cron_job, &jobs, &object["status"], &mut problems);
+        let annotations = &object["metadata"]["annotations"];
+        let [asked, answered] = ["run-now", "run-now-done"].map(|name| &annotations[format!("cronwheel.dev/{name}")]);
+        if asked != answered {
+            problems.push(format!(
+                "{}: {asked} is asked for, {answered} is answered",
+                cron_job.name
+            ));
+        }
         kept(cron_job, &jobs, &mut problems);
     }
     problems
@@ -41,7 +49,7 @@ fn judge_status(cron_job: &CronJob, jobs: &[&Job], status: &Value, problems: &mu
     }
     let active = status["active"].as_array().into_iter().flatten();
     let active: BTreeSet<&str> = active.filter_map(|entry| entry["name"].as_str()).collect();
-    let running = jobs.iter().filter(|job| job.slot.is_some() && job.ended().is_none());
+    let running = jobs.iter().filter(|job| job.is_run() && job.ended().is_none());
     let running: BTreeSet<&str> = running.map(|job| job.name.as_str()).collect();
     if active != running {
         problems.push(format!("{name}: {running:?} run, the status has {active:?}"));

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, SKEW, obstructions::Obstructions};
+use super::{Case, SKEW, catch_up::Hold, obstructions::Obstructions};
 use crate::sim::{
-    calendar::Calendar,
     scenario::{Scenario, Spec},
     user::job_name,
     world::{CronJob, Deleter, Deletion, Job, World},
@@ -25,15 +24,20 @@ pub(super) struct View<'a> {
     /// The Jobs that controllers created, by slot.
     pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
     pub(super) epochs: Vec<Epoch>,
-    /// Every activation during the existence of the CronJob, in order.
+    /// Every activation during the existence of the CronJob, in order, without those that a calendar excludes.
     pub(super) slots: Vec<Slot>,
+    /// The starts of the activations that a calendar excludes, in order.
+    pub(super) excluded: Vec<Timestamp>,
+    /// The suspensions and freezes, in the order of their ends.
+    pub(super) holds: Vec<Hold>,
     /// Jobs without a controller reference, by name. Jobs of the same name existed one after the other.
     foreign: &'a BTreeMap<&'a str, Vec<&'a Job>>,
 }
 
 /// A period with one schedule.
 pub(super) struct Epoch {
-    pub(super) calendar: Calendar,
+    /// The first spec with the schedule.
+    pub(super) spec: Spec,
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
 }
@@ -42,8 +46,12 @@ pub(super) struct Epoch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) at: Timestamp,
-    /// The end of the slot: the next activation, the end of the schedule, or the end of the CronJob.
+    /// The slot with the offset of `spread`.
+    pub(super) start: Timestamp,
+    /// The end of the slot: the next start, the end of the schedule, or the end of the CronJob.
     pub(super) over: Timestamp,
+    /// The end of the schedule.
+    pub(super) epoch_until: Timestamp,
     /// The time from which the schedule applies. `None` for the first schedule.
     pub(super) changed: Option<Timestamp>,
 }
@@ -77,9 +85,11 @@ impl<'a> View<'a> {
             let epochs = epochs(cron_job, case.end);
             View {
                 slots: slots(cron_job, &epochs),
+                excluded: excluded(cron_job, &epochs),
+                holds: Hold::all(case, cron_job),
                 cron_job,
                 last_slots: jobs.iter().map(&mut last_slot_up_to).collect(),
-                manual: jobs.iter().filter(|job| job.slot.is_none()).copied().collect(),
+                manual: jobs.iter().filter(|job| !job.is_run()).copied().collect(),
                 strangers: strangers.unwrap_or_default(),
                 jobs,
                 runs,
@@ -135,36 +145,50 @@ impl<'a> View<'a> {
         epochs[after.max(1) - 1].from
     }
 
-    /// The first activation of a calendar after an instant.
-    pub(super) fn next(&self, calendar: &Calendar, after: Timestamp) -> Timestamp {
-        let mut span = SignedDuration::from_hours(1);
-        let from = after + SignedDuration::from_nanos(1);
-        loop {
-            if let Some(next) = calendar.slots(self.cron_job.created, from, from + span).first() {
-                return *next;
-            }
-            span *= 4;
-            if span > SignedDuration::from_hours(100) {
-                return after + span;
-            }
-        }
+    pub(super) fn freezes(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().filter(|hold| hold.is_freeze)
     }
+
+    /// Whether a freeze forbids starts at an instant for every controller that knows the state of `known_at`.
+    pub(super) fn is_frozen(&self, known_at: Timestamp, at: Timestamp) -> bool {
+        self.freezes()
+            .any(|freeze| freeze.from < known_at && at < freeze.until - SKEW)
+    }
+}
+
+/// The times of an epoch, as slots: they start an offset later. The creation, which has whole seconds, is no slot.
+fn span_of_slots(cron_job: &CronJob, epoch: &Epoch) -> (Timestamp, Timestamp, SignedDuration) {
+    let offset = epoch.spec.offset(&cron_job.uid);
+    let from = (epoch.from - offset).max(cron_job.created + SignedDuration::from_nanos(1));
+    (from, epoch.until - offset, offset)
 }
 
 fn slots(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Slot> {
     let mut slots = Vec::new();
     for (number, epoch) in epochs.iter().enumerate() {
-        // The creation, which has whole seconds, is no slot.
-        let from = epoch.from.max(cron_job.created + SignedDuration::from_nanos(1));
-        let instants = epoch.calendar.slots(cron_job.created, from, epoch.until);
-        let ends = instants.iter().copied().skip(1).chain([epoch.until]);
-        slots.extend(instants.iter().zip(ends).map(|(at, over)| Slot {
+        let (from, until, offset) = span_of_slots(cron_job, epoch);
+        let instants = epoch.spec.slots(cron_job.created, from, until);
+        let starts = instants.iter().map(|at| *at + offset);
+        let ends = starts.clone().skip(1).chain([epoch.until]);
+        slots.extend(instants.iter().zip(starts).zip(ends).map(|((at, start), over)| Slot {
             at: *at,
+            start,
             over,
+            epoch_until: epoch.until,
             changed: (number > 0).then_some(epoch.from),
         }));
     }
     slots
+}
+
+fn excluded(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Timestamp> {
+    let of_epoch = |epoch: &Epoch| {
+        let (from, until, offset) = span_of_slots(cron_job, epoch);
+        let mut instants = epoch.spec.calendar.slots(cron_job.created, from, until);
+        instants.retain(|at| epoch.spec.options.excludes(&epoch.spec.calendar, *at));
+        instants.into_iter().map(move |at| at + offset).collect::<Vec<_>>()
+    };
+    epochs.iter().flat_map(of_epoch).collect()
 }
 
 fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
@@ -172,13 +196,13 @@ fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
     let mut epochs: Vec<Epoch> = Vec::new();
     for (since, spec) in &cron_job.specs {
         match epochs.last_mut() {
-            Some(last) if last.calendar == spec.calendar => {}
+            Some(last) if last.spec.calendar == spec.calendar => {}
             last => {
                 if let Some(last) = last {
                     last.until = *since;
                 }
                 epochs.push(Epoch {
-                    calendar: spec.calendar,
+                    spec: *spec,
                     from: *since,
                     until,
                 });
@@ -198,6 +222,7 @@ fn job_name_of_a_slot_may_be_reused_after_a_deletion() {
         name: job_name("job-08", slot),
         owner: None,
         slot: None,
+        token: None,
         created: before(from),
         finished: None,
         completed: None,

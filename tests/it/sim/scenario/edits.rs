@@ -8,6 +8,7 @@ use super::{Policy, Spec, draw_deadline};
 use crate::{random::Random, sim::calendar::Calendar};
 
 const EDITS_AN_HOUR: i64 = 180;
+const ASKED_RUNS_AN_HOUR: i64 = 40;
 
 /// An action of a user on a CronJob or its Jobs.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,10 @@ pub(in crate::sim) enum EditKind {
     DeleteJob {
         number: usize,
     },
+    /// Freezes the namespace until an instant.
+    Freeze(Timestamp),
+    /// Removes the annotation of the freeze, which may have ended.
+    Thaw,
 }
 
 /// A change of a CronJob's spec.
@@ -43,7 +48,12 @@ pub(in crate::sim) enum Change {
     Calendar(Calendar),
     Policy(Policy),
     Deadline(Option<i64>),
-    History { complete_max: usize, failed_max: usize },
+    History {
+        complete_max: usize,
+        failed_max: usize,
+    },
+    /// Asks for a run with a token that was not used before.
+    RunNow(u32),
 }
 
 impl Change {
@@ -60,6 +70,7 @@ impl Change {
                 spec.complete_max = complete_max;
                 spec.failed_max = failed_max;
             }
+            Change::RunNow(token) => spec.options.token = Some(token),
         }
     }
 }
@@ -100,13 +111,38 @@ pub(super) fn draw(
             | EditKind::ManualJob
             | EditKind::ForeignJob
             | EditKind::StrangersJob
-            | EditKind::DeleteJob { .. } => continue,
+            | EditKind::DeleteJob { .. }
+            | EditKind::Freeze(_)
+            | EditKind::Thaw => continue,
         };
         let at = (at + SignedDuration::from_millis(away)).min(during.end);
         edits.push(Edit { at, cron_job, kind });
     }
     edits.sort_by_key(|edit| edit.at);
     edits
+}
+
+/// Draws the runs that users ask for. Some tokens are soon replaced by another one.
+pub(super) fn draw_asked_runs(random: &mut Random, n_cron_jobs: usize, during: Range<Timestamp>) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let (mut at, mut token) = (during.start, 0);
+    loop {
+        at += SignedDuration::from_millis(random.between(500, 2 * 3_600_000 / ASKED_RUNS_AN_HOUR));
+        if random.is_one_in(2) {
+            at = near_a_minute(random, at);
+        }
+        let cron_job = random.below(n_cron_jobs);
+        let again = random.pick(&[None, None, None, Some(20), Some(1_000), Some(30_000)]);
+        let again = again.map(|millis| at + SignedDuration::from_millis(millis));
+        for at in std::iter::once(at).chain(again) {
+            if at >= during.end {
+                return edits;
+            }
+            token += 1;
+            let kind = EditKind::Change(Change::RunNow(token));
+            edits.push(Edit { at, cron_job, kind });
+        }
+    }
 }
 
 /// Returns an instant shortly before or after the next full minute.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Crash, Edit, Policy, Spec,
+    Crash, Edit, Freeze, Policy, Spec,
     disruptions::{Disruption, DisruptionKind},
     edits::EditKind,
 };
@@ -15,7 +15,7 @@ const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 pub(super) struct Standstills(Vec<(Timestamp, Timestamp)>);
 
 impl Standstills {
-    pub(super) fn new(crashes: &[Crash], disruptions: &[Disruption]) -> Standstills {
+    pub(super) fn new(crashes: &[Crash], disruptions: &[Disruption], freezes: &[Freeze]) -> Standstills {
         let wrong_clock = |at: Timestamp| {
             let holds = |disruption: &&Disruption| {
                 disruption.stops_new_controllers() && disruption.from <= at && at < disruption.until
@@ -27,7 +27,8 @@ impl Standstills {
             .iter()
             .filter(|disruption| stops_starts(disruption.kind))
             .map(|disruption| (disruption.from, disruption.until + disruption.recovery() / 2));
-        let mut spans: Vec<_> = without_controller.chain(without_responses).collect();
+        let frozen = freezes.iter().map(|freeze| (freeze.from, freeze.end()));
+        let mut spans: Vec<_> = without_controller.chain(without_responses).chain(frozen).collect();
         spans.sort_unstable();
         let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
         for (from, until) in spans {

@@ -24,6 +24,7 @@ impl World {
                 format!("{:?} until {}", disruption.kind, disruption.until),
             ));
         }
+        lines.extend(self.freezes.iter().map(|freeze| (freeze.from, format!("{freeze:?}"))));
         lines.sort();
         let mut text = String::new();
         for (at, line) in lines {
@@ -41,7 +42,8 @@ impl World {
         let jobs = self.jobs.iter().filter(|job| job.owner.as_ref() == Some(uid));
         for job in jobs {
             let name = &job.name;
-            lines.push((job.created, format!("{name} created for {}", OrNone(job.slot))));
+            let token = job.token.map(|token| format!(" and token {token}")).unwrap_or_default();
+            lines.push((job.created, format!("{name} created for {}{token}", OrNone(job.slot))));
             lines.extend(job.finished.map(|(at, finish)| (at, format!("{name} {finish:?}"))));
             lines.extend(
                 job.deleted
@@ -50,7 +52,14 @@ impl World {
         }
         for status in &cron_job.statuses {
             let (last, success) = (OrNone(status.last_schedule_time), OrNone(status.last_successful_time));
-            lines.push((status.at, format!("status: last {last}, successful {success}")));
+            let answered = status
+                .answered
+                .map(|token| format!(", answered {token}"))
+                .unwrap_or_default();
+            lines.push((
+                status.at,
+                format!("status: last {last}, successful {success}{answered}"),
+            ));
         }
     }
 }

@@ -1,0 +1,205 @@
+//! The rules for slots that did not start at their time (O-2, O-3, O-7.2).
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Case, IN_FLIGHT_MAX, SKEW,
+    view::{Slot, View},
+};
+use crate::{
+    naive_options::{CatchUp, MISSED_AFTER},
+    sim::{
+        scenario::{Policy, Spec},
+        world::{CronJob, Freeze, Job},
+    },
+};
+
+const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
+
+/// The time after a hold in which what `on-resume` starts is judged.
+const RESUMED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// A period in which a suspension or a freeze holds back the starts of a CronJob.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+    /// For a freeze that ends at its time: how long the annotation shows it.
+    shown_until: Option<Timestamp>,
+    pub(super) is_freeze: bool,
+}
+
+impl Hold {
+    /// The holds of a CronJob, in the order of their ends.
+    pub(super) fn all(case: &Case<'_>, cron_job: &CronJob) -> Vec<Hold> {
+        let mut holds: Vec<Hold> = case.world.freezes.iter().map(Hold::of_freeze).collect();
+        let ends = cron_job.specs.iter().skip(1).map(|(since, _)| *since).chain([case.end]);
+        let spans = cron_job.specs.iter().zip(ends);
+        let suspended = spans.filter(|((_, spec), _)| spec.is_suspended);
+        for ((since, _), until) in suspended {
+            match holds.last_mut() {
+                // An edit of a suspended CronJob.
+                Some(last) if !last.is_freeze && last.until == *since => last.until = until,
+                Some(_) | None => holds.push(Hold {
+                    from: *since,
+                    until,
+                    shown_until: None,
+                    is_freeze: false,
+                }),
+            }
+        }
+        holds.sort_by_key(|hold| hold.until);
+        holds
+    }
+
+    fn of_freeze(freeze: &Freeze) -> Hold {
+        let removed = freeze.removed.unwrap_or(Timestamp::MAX);
+        Hold {
+            from: freeze.from,
+            until: freeze.until.min(removed),
+            shown_until: (freeze.until <= removed).then_some(removed),
+            is_freeze: true,
+        }
+    }
+
+    /// Whether a controller that started at `begun` knows the end for certain: it knew of the hold before, or it read the
+    /// annotation of a freeze that has ended.
+    fn is_known(&self, case: &Case<'_>, begun: Timestamp) -> bool {
+        let held = case.obstructions.known_by(self.from.max(begun)) + IN_FLIGHT_MAX <= self.until;
+        held || self
+            .shown_until
+            .is_some_and(|shown| case.obstructions.known_by(begun) < shown)
+    }
+
+    /// The instants that a controller may take for the end: a slot that starts until then was held back.
+    fn ends(&self, case: &Case<'_>) -> Vec<Timestamp> {
+        match self.shown_until {
+            Some(_) => vec![self.until - NANOSECOND],
+            None => vec![self.until, case.obstructions.known_by(self.until)],
+        }
+    }
+}
+
+/// Whether a controller may choose this slot of a spec for a run that was created at an instant.
+pub(super) fn may_choose(case: &Case<'_>, view: &View<'_>, spec: &Spec, slot: Timestamp, created: Timestamp) -> bool {
+    let lives = case.world.lives.iter().map(|life| life.from);
+    let begun = lives.take_while(|from| *from <= created).last().unwrap_or(created);
+    let mut ends = vec![Timestamp::MIN];
+    for hold in view.holds.iter().filter(|hold| hold.until <= created + SKEW) {
+        if hold.is_known(case, begun) {
+            ends.clear();
+        }
+        ends.extend(hold.ends(case));
+    }
+    let decided = created - IN_FLIGHT_MAX - SKEW;
+    ends.into_iter()
+        .any(|resumed| is_chosen(view, spec, slot, resumed, decided))
+}
+
+/// Whether the slot starts next, by the rules. The earliest instant of the decision permits most.
+fn is_chosen(view: &View<'_>, spec: &Spec, slot: Timestamp, resumed: Timestamp, decided: Timestamp) -> bool {
+    let offset = spec.offset(&view.cron_job.uid);
+    let start = slot + offset;
+    let n_later = |until: Timestamp| {
+        let later = spec.slots(view.cron_job.created, slot + NANOSECOND, until - offset + NANOSECOND);
+        later.len()
+    };
+    let is_held_back = start <= resumed;
+    let rule = if is_held_back {
+        spec.options.on_resume()
+    } else {
+        spec.options.missed_runs()
+    };
+    match rule {
+        CatchUp::All(count) if spec.policy != Policy::Replace && is_held_back => n_later(resumed.min(decided)) < count,
+        CatchUp::All(count) if spec.policy != Policy::Replace => n_later(decided) < count,
+        CatchUp::Skip if is_held_back => false,
+        CatchUp::Skip => n_later(decided) == 0 && !is_missed(view, spec, start, decided),
+        CatchUp::Latest | CatchUp::All(_) => n_later(decided) == 0,
+    }
+}
+
+/// Whether a slot was missed at an instant. Under Forbid, one that waited for a Job was not.
+fn is_missed(view: &View<'_>, spec: &Spec, start: Timestamp, decided: Timestamp) -> bool {
+    let was_busy = |job: &&Job| {
+        let is_running = job.ended().is_none_or(|ended| ended >= decided);
+        is_running
+            || job
+                .completed
+                .is_some_and(|completed| completed >= decided - MISSED_AFTER)
+    };
+    let mut jobs = view.jobs.iter().filter(|job| job.created <= decided + IN_FLIGHT_MAX);
+    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(|job| was_busy(&job)))
+}
+
+/// The end of the time in which a controller must start a slot, if nothing prevents it: its start if it need not start.
+pub(super) fn chance_until(case: &Case<'_>, view: &View<'_>, number: usize) -> Timestamp {
+    let slot = view.slots[number];
+    let options = view.cron_job.spec().options;
+    if options.missed_runs.is_none() && options.on_resume.is_none() {
+        return slot.over;
+    }
+    if let Some(until) = resumed_chance(case, view, number) {
+        return until;
+    }
+    let until = chance_by(view, number, options.missed_runs());
+    let is_touched = view
+        .holds
+        .iter()
+        .any(|hold| hold.from <= until && slot.start <= case.obstructions.known_by(hold.until));
+    match options.on_resume() {
+        _ if !is_touched => until,
+        CatchUp::Skip => slot.start,
+        rule @ (CatchUp::Latest | CatchUp::All(_)) => until.min(chance_by(view, number, rule)),
+    }
+}
+
+fn chance_by(view: &View<'_>, number: usize, rule: CatchUp) -> Timestamp {
+    let slot = view.slots[number];
+    match rule {
+        CatchUp::Latest => slot.over,
+        CatchUp::Skip => slot.over.min(slot.start + MISSED_AFTER),
+        CatchUp::All(count) => {
+            let until = nth_later(view, number, count).map_or(slot.epoch_until, |later| later.start);
+            let is_replace = |(_, spec): &(Timestamp, Spec)| spec.policy == Policy::Replace;
+            if view.specs(slot.start, until).iter().any(is_replace) {
+                slot.over
+            } else {
+                until
+            }
+        }
+    }
+}
+
+/// The chance of a slot that a hold, which the controller knows for certain, held back under `on-resume: all`.
+fn resumed_chance(case: &Case<'_>, view: &View<'_>, number: usize) -> Option<Timestamp> {
+    let slot = view.slots[number];
+    let CatchUp::All(count) = view.cron_job.spec().options.on_resume? else {
+        return None;
+    };
+    let hold = view
+        .holds
+        .iter()
+        .find(|hold| hold.from <= slot.start && slot.start < hold.until)?;
+    let lives = case.world.lives.iter().map(|life| life.from);
+    let begun = lives.take_while(|from| *from <= hold.until).last()?;
+    let until = slot.epoch_until.min(hold.until + RESUMED_WITHIN);
+    let is_sure = hold.is_known(case, begun)
+        && view
+            .holds
+            .iter()
+            .all(|other| other.until <= hold.until || other.from > until)
+        && case.obstructions.within(hold.from, until).is_empty()
+        && view
+            .specs(slot.start, until)
+            .iter()
+            .all(|(_, spec)| spec.policy != Policy::Replace);
+    let is_superseded = nth_later(view, number, count).is_some_and(|later| later.start <= hold.until);
+    is_sure.then_some(if is_superseded { slot.start } else { until })
+}
+
+/// The slot that is this many places later, if the schedule is still the same.
+fn nth_later(view: &View<'_>, number: usize, count: usize) -> Option<Slot> {
+    let later = view.slots.get(number + count).copied();
+    later.filter(|later| later.changed == view.slots[number].changed)
+}

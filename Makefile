@@ -171,8 +171,8 @@ takeovers: ## Kills, or with FREEZE=1 freezes, one of three replicas KILLS=20 ti
 endurance: ## Runs 500 minutely CronJobs with three replicas for MINUTES=60, replaces one every five minutes, and measures memory and open files
 	$(LOADTEST) endurance --minutes $(or $(MINUTES),60)
 
-beside: ## Runs cronwheel beside the built-in controller, which the admission policy keeps out of labelled namespaces; OUTAGES=10 MOVES=10 kills them and moves a namespace, MIXED=1 mixes policies, zones and durations, SHARED_IDENTITY=1 uses the user of kube-controller-manager
-	$(LOADTEST) beside $(if $(CRONJOBS),--cronjobs $(CRONJOBS)) $(if $(MIXED),--mixed) $(if $(SHARED_IDENTITY),--shared-identity) --outages $(or $(OUTAGES),0) --moves $(or $(MOVES),0)
+beside: ## Runs cronwheel beside the built-in controller, which the admission policy keeps out of labelled namespaces; OUTAGES=10 MOVES=10 kills them and moves a namespace, MIXED=1 mixes policies, zones and durations, SHARED_IDENTITY=1 uses the user of kube-controller-manager, INSTALLATIONS=2 runs two installations
+	$(LOADTEST) beside $(if $(CRONJOBS),--cronjobs $(CRONJOBS)) $(if $(MIXED),--mixed) $(if $(SHARED_IDENTITY),--shared-identity) --installations $(or $(INSTALLATIONS),1) --outages $(or $(OUTAGES),0) --moves $(or $(MOVES),0)
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

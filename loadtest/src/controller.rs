@@ -15,7 +15,7 @@ use testbed::{Component, ReferenceLimits};
 use crate::{
     exposition::Exposition,
     own_figures::{self, MetricNames},
-    target::Target,
+    target::{ACCOUNT, Target},
 };
 
 /// Maximum wait for a controller to see all CronJobs.
@@ -67,9 +67,19 @@ impl Controller {
         target: &mut Target,
         scratch: &Path,
     ) -> anyhow::Result<Controller> {
+        Controller::start_as(ACCOUNT, candidate, target, scratch).await
+    }
+
+    /// The same with the service account of a release of this name.
+    pub(crate) async fn start_as(
+        account: &str,
+        candidate: &Candidate,
+        target: &mut Target,
+        scratch: &Path,
+    ) -> anyhow::Result<Controller> {
         match candidate {
             Candidate::Cronwheel { program, arguments } => {
-                let kubeconfig = target.candidate_kubeconfig(scratch)?;
+                let kubeconfig = target.account_kubeconfig(account, scratch)?;
                 let mut controller = start_cronwheel(program, arguments, &kubeconfig, scratch)?;
                 controller.wait_until_ready().await?;
                 Ok(controller)

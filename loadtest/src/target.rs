@@ -24,7 +24,7 @@ use crate::{
 const RBAC: &str = include_str!("../../deploy/manifests/rbac.yaml");
 
 /// The service account that [`RBAC`] creates.
-const ACCOUNT: &str = "cronwheel";
+pub(crate) const ACCOUNT: &str = "cronwheel";
 const ACCOUNT_NAMESPACE: &str = "kube-system";
 
 /// The kind of API server.
@@ -217,15 +217,20 @@ impl Target {
 
     /// Creates the service account that cronwheel runs as. Writes a JSON kubeconfig with a token for it.
     pub(crate) fn candidate_kubeconfig(&self, scratch: &Path) -> anyhow::Result<PathBuf> {
+        self.account_kubeconfig(ACCOUNT, scratch)
+    }
+
+    /// Creates a service account with the rights of a release of this name. Writes a JSON kubeconfig with a token for it.
+    pub(crate) fn account_kubeconfig(&self, account: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
         if matches!(self.home, Home::InMemory { .. }) {
             // The in-memory server does not authenticate clients.
             return Ok(self.kubeconfig.clone());
         }
-        self.kubectl.apply(RBAC)?;
+        self.kubectl.apply(&RBAC.replace(ACCOUNT, account))?;
         let token = self.kubectl.run(&[
             "create",
             "token",
-            ACCOUNT,
+            account,
             "--namespace",
             ACCOUNT_NAMESPACE,
             "--duration=24h",
@@ -241,7 +246,12 @@ impl Target {
 
     /// The user name of that service account.
     pub(crate) fn candidate_user() -> String {
-        format!("system:serviceaccount:{ACCOUNT_NAMESPACE}:{ACCOUNT}")
+        Target::user_of(ACCOUNT)
+    }
+
+    /// The user name of a service account of [`Target::account_kubeconfig`].
+    pub(crate) fn user_of(account: &str) -> String {
+        format!("system:serviceaccount:{ACCOUNT_NAMESPACE}:{account}")
     }
 
     /// Fails if the API server has dropped lines of its audit log. Missed Jobs are then indistinguishable from lost

@@ -1,7 +1,11 @@
 //! cronwheel beside the built-in controller: the admission policy keeps the built-in controller out of labelled
 //! namespaces while a replica acts, and lets it in when none does.
 
+mod conflicts;
 mod report;
+mod second;
+mod silenced;
+mod view;
 
 use std::{
     path::{Path, PathBuf},
@@ -12,18 +16,22 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use testbed::{ReferenceLimits, Testbed};
+use testbed::{Component, ReferenceLimits, Testbed};
 
-use self::report::{BesideReport, Outage, Period};
+use self::{
+    report::{BesideReport, Outage, Periods},
+    second::Second,
+    silenced::{LogSize, Spending},
+    view::View,
+};
 use super::{create_between_slots, handovers::existing_jobs, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     controller::{Candidate, Controller, REFERENCE_USER},
-    generator::{Load, SyntheticCronJob, Variety},
+    generator::{Load, Variety},
     measure,
     slots::{Slot, Slots},
     target::Target,
-    tracker::{JobNames, Tally},
 };
 
 /// The policy, as installed in production.
@@ -57,9 +65,6 @@ const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(5);
 /// How long the built-in controller may take to stand in.
 const STAND_IN_MAX: Duration = Duration::from_mins(2);
 
-/// How long cronwheel may have conflicts after it is back.
-const CONFLICTS_MAX: SignedDuration = SignedDuration::from_secs(10);
-
 /// When a controller is killed after a slot: its creates are in flight.
 const KILL_AFTER_SLOT: SignedDuration = SignedDuration::from_millis(300);
 
@@ -92,6 +97,10 @@ pub(crate) struct BesideArguments {
     /// service account credentials.
     #[arg(long)]
     shared_identity: bool,
+    /// Number of installations. The second one has as many CronJobs, in as many namespaces, and its own label, account and
+    /// policy.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    installations: u32,
     /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -104,12 +113,17 @@ pub(crate) async fn run(
     build: impl FnOnce() -> anyhow::Result<PathBuf>,
     scratch: &Path,
 ) -> anyhow::Result<ExitCode> {
+    let managed = |name: &str| managed_load(&arguments, format!("{run_id}-{name}"));
+    let program = arguments.cronwheel.clone().map_or_else(build, Ok)?;
+    let mut flags = vec![format!("--namespace-selector={MANAGED}=true")];
+    flags.extend(built_in_policies("cronwheel"));
     let beside = Beside {
-        managed: managed_load(&arguments, run_id),
+        managed: managed("managed"),
         unmanaged: Load::minutely(format!("{run_id}-other"), arguments.unmanaged, 2, 5),
+        second: (arguments.installations == 2).then(|| Second::new(managed("second"), program.clone())),
         candidate: Candidate::Cronwheel {
-            program: arguments.cronwheel.map_or_else(build, Ok)?,
-            arguments: vec![format!("--namespace-selector={MANAGED}=true")],
+            program,
+            arguments: flags,
         },
         n_minutes: arguments.minutes,
         n_outages: arguments.outages,
@@ -129,6 +143,7 @@ pub(crate) async fn run(
 struct Beside {
     managed: Load,
     unmanaged: Load,
+    second: Option<Second>,
     candidate: Candidate,
     n_minutes: u32,
     n_outages: u32,
@@ -136,10 +151,11 @@ struct Beside {
     reference: ReferenceLimits,
 }
 
-/// The requests of both controllers.
-struct Requests {
-    ours: Vec<Request>,
-    theirs: Vec<Request>,
+/// The measured minutes.
+struct Minutes {
+    alone: Slots,
+    beside: Slots,
+    after: Slots,
 }
 
 impl Beside {
@@ -149,13 +165,18 @@ impl Beside {
             kubectl.apply(&load.namespaces_manifest())?;
         }
         for namespace in self.managed.namespaces() {
-            label(target, &namespace, true)?;
+            label(target, MANAGED, &namespace, true)?;
         }
         kubectl.apply(POLICY)?;
         if self.reference.shared_identity {
             kubectl.apply(SHARED_IDENTITY_RIGHTS)?;
         }
         let mut controller = Controller::start(&self.candidate, target, scratch).await?;
+        let mut second = None;
+        if let Some(other) = &self.second {
+            second = Some(other.start(target, scratch).await?);
+            create_between_slots(&other.load, target).await?;
+        }
         create_between_slots(&self.unmanaged, target).await?;
         let first = create_between_slots(&self.managed, target).await?;
 
@@ -167,7 +188,11 @@ impl Beside {
         progress("beside the built-in controller");
         // In its first minute, the built-in controller catches up on the namespaces without the label.
         let beside = self.slots_from(Slot::at_or_after(alone.end().start() + SignedDuration::from_secs(1)));
+        sleep_until(beside.first_measured().start() - BEFORE_SLOT).await;
+        let built_in_log = testbed(target)?.log_path(Component::Reference);
+        let log_before = LogSize::read(&built_in_log)?;
         sleep_until(beside.end().start() - BEFORE_SLOT).await;
+        let log = [log_before, LogSize::read(&built_in_log)?];
         let mut outages = Vec::new();
         for number in 1..=self.n_outages {
             progress(&format!("outage {number} of {}", self.n_outages));
@@ -180,28 +205,72 @@ impl Beside {
         sleep_until(last.start() - BEFORE_SLOT).await;
 
         controller.stop(target).await?;
+        if let Some(second) = second {
+            second.stop(target).await?;
+        }
         testbed(target)?.stop_reference()?;
-        let requests = Requests {
-            ours: whole_audit_log(target, &Target::candidate_user()).await?,
-            theirs: whole_audit_log(target, self.reference_user()).await?,
-        };
+        let ours = whole_audit_log(target, &Target::candidate_user()).await?;
+        let theirs = whole_audit_log(target, self.reference_user()).await?;
         target.check_audit_log()?;
-        let existing = existing_jobs(target.kubectl(), &self.managed)?;
         let after = Slots::starting_at(beside.end().start(), 0, minutes_between(beside.end(), last));
+        let minutes = Minutes { alone, beside, after };
         let outages: Vec<Outage> = outages
             .into_iter()
-            .map(|outage| outage.judged(&requests.ours))
+            .map(|outage| outage.judged(&ours, &theirs))
             .collect();
+        let (begin, end) = view::bounds(&minutes.beside);
+        let while_silenced = theirs.iter().filter(|one| (begin..end).contains(&one.received));
         Ok(BesideReport {
             machine: measure::machine_line(target.kubectl(), self.candidate.program()),
             n_managed: self.managed.n_cron_jobs,
             n_unmanaged: self.unmanaged.n_cron_jobs,
-            alone: self.period(&alone, &requests, &existing, false),
-            beside: self.period(&beside, &requests, &existing, true),
-            after: self.period(&after, &requests, &existing, true).with_outages(&outages),
+            first: self.first(target, &minutes, &ours, &theirs)?.with_outages(&outages),
+            second: self.second(target, &minutes, &theirs).await?,
+            spending: Spending::of(while_silenced, end.duration_since(begin).as_secs_f64(), log),
             outages,
             moves,
         })
+    }
+
+    fn first(
+        &self,
+        target: &Target,
+        minutes: &Minutes,
+        ours: &[Request],
+        theirs: &[Request],
+    ) -> anyhow::Result<Periods> {
+        let of_second = self.second.iter().flat_map(|second| second.load.namespaces());
+        let view = View {
+            load: &self.managed,
+            ours,
+            theirs,
+            existing: existing_jobs(target.kubectl(), &self.managed)?,
+            elsewhere: self.unmanaged.namespaces().into_iter().chain(of_second).collect(),
+        };
+        let with_others = |slots| view.period(slots).with_unmanaged(&view, &self.unmanaged, slots);
+        Ok(Periods {
+            alone: view.period(&minutes.alone),
+            beside: with_others(&minutes.beside),
+            after: with_others(&minutes.after),
+        })
+    }
+
+    async fn second(&self, target: &Target, minutes: &Minutes, theirs: &[Request]) -> anyhow::Result<Option<Periods>> {
+        let Some(Second { load, .. }) = &self.second else {
+            return Ok(None);
+        };
+        let view = View {
+            load,
+            ours: &whole_audit_log(target, &Second::user()).await?,
+            theirs,
+            existing: existing_jobs(target.kubectl(), load)?,
+            elsewhere: [self.unmanaged.namespaces(), self.managed.namespaces()].concat(),
+        };
+        Ok(Some(Periods {
+            alone: view.period(&minutes.alone),
+            beside: view.period(&minutes.beside),
+            after: view.period(&minutes.after),
+        }))
     }
 
     /// The user that the built-in controller acts as.
@@ -238,7 +307,7 @@ impl Beside {
             killed,
             stood_in,
             back,
-            n_late_conflicts: 0,
+            late_conflicts: Vec::new(),
         };
         Ok((controller, outage))
     }
@@ -282,65 +351,20 @@ impl Beside {
                 testbed.start_reference(self.reference)?;
             }
             sleep_until(slot.start() + SignedDuration::from_secs(20)).await;
-            label(target, &namespace, false)?;
+            label(target, MANAGED, &namespace, false)?;
             sleep_until(slot.start() + SignedDuration::from_secs(45)).await;
-            label(target, &namespace, true)?;
+            label(target, MANAGED, &namespace, true)?;
         }
         Ok(2 * self.n_moves)
     }
-
-    /// The figures of these slots. `both` tells whether the built-in controller runs.
-    fn period(&self, slots: &Slots, requests: &Requests, existing: &JobNames, both: bool) -> Period {
-        let (begin, end) = (
-            slots.first_measured().start() - BEFORE_SLOT,
-            slots.end().start() - BEFORE_SLOT,
-        );
-        let within = |one: &&Request| (begin..end).contains(&one.received);
-        let managed = self.managed.namespaces();
-        let unmanaged = self.unmanaged.namespaces();
-        let stored = |one: &&Request| one.is_write() && one.code < 300 && one.resource != "leases";
-        let all: Vec<Request> = requests.ours.iter().chain(&requests.theirs).cloned().collect();
-        let tally = |cron_jobs: &[SyntheticCronJob]| Tally::of(cron_jobs, slots, &all, existing);
-        let ours = || requests.ours.iter().filter(within);
-        let theirs = || requests.theirs.iter().filter(within);
-        Period {
-            managed: tally(&self.managed.cron_jobs()),
-            n_unmanaged_missed: both.then(|| tally(&self.unmanaged.cron_jobs()).missed.len()),
-            n_stored_by_built_in: theirs()
-                .filter(stored)
-                .filter(|one| managed.contains(&one.namespace))
-                .count(),
-            n_refused_to_built_in: theirs().filter(|one| one.is_write() && one.code == 403).count(),
-            n_stored_outside: ours()
-                .filter(stored)
-                .filter(|one| unmanaged.contains(&one.namespace))
-                .count(),
-            n_conflicts: ours().filter(|one| one.is_status_conflict()).count(),
-            n_superseded: 0,
-            n_deletes_missing: ours().filter(|one| one.verb == "delete" && one.code == 404).count(),
-        }
-    }
 }
 
-fn managed_load(arguments: &BesideArguments, run_id: &str) -> Load {
-    let mut load = Load::minutely(format!("{run_id}-managed"), arguments.cronjobs, arguments.namespaces, 5);
+fn managed_load(arguments: &BesideArguments, name: String) -> Load {
+    let mut load = Load::minutely(name, arguments.cronjobs, arguments.namespaces, 5);
     if arguments.mixed {
         load.variety = Variety::MinutelyMixed;
     }
     load
-}
-
-impl Outage {
-    /// Counts the conflicts of cronwheel's status writes after it was back for ten seconds.
-    fn judged(self, ours: &[Request]) -> Outage {
-        let since = self.back + CONFLICTS_MAX;
-        let until = self.back + SignedDuration::from_secs(70);
-        let late = ours.iter().filter(|one| (since..until).contains(&one.received));
-        Outage {
-            n_late_conflicts: late.filter(|one| one.is_status_conflict()).count(),
-            ..self
-        }
-    }
 }
 
 fn testbed(target: &mut Target) -> anyhow::Result<&mut Testbed> {
@@ -349,11 +373,16 @@ fn testbed(target: &mut Target) -> anyhow::Result<&mut Testbed> {
         .context("the built-in controller runs on our own API server only")
 }
 
-fn label(target: &Target, namespace: &str, is_managed: bool) -> anyhow::Result<()> {
+/// The flags with the names of the policies of a release.
+fn built_in_policies(release: &str) -> [String; 2] {
+    ["writes", "deletes"].map(|policy| format!("--built-in-policy={release}-built-in-{policy}"))
+}
+
+fn label(target: &Target, key: &str, namespace: &str, is_managed: bool) -> anyhow::Result<()> {
     let change = if is_managed {
-        format!("{MANAGED}=true")
+        format!("{key}=true")
     } else {
-        format!("{MANAGED}-")
+        format!("{key}-")
     };
     target
         .kubectl()

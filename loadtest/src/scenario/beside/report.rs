@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use jiff::Timestamp;
 
+use super::silenced::Spending;
 use crate::{slots::Slot, tracker::Tally};
 
 /// The last Job of cronwheel's minutes beside the built-in controller comes at most this much later than alone.
@@ -23,7 +24,9 @@ pub(super) struct Period {
     pub(super) n_stored_by_built_in: usize,
     /// Writes of the built-in controller that were refused.
     pub(super) n_refused_to_built_in: usize,
-    /// Writes of cronwheel that were stored in namespaces without the label.
+    /// Requests of cronwheel that were refused, for which its account lacks a right.
+    pub(super) n_refused: usize,
+    /// Writes of cronwheel that were stored in namespaces of others: without the label, or of another installation.
     pub(super) n_stored_outside: usize,
     /// Status writes of cronwheel that met a conflict.
     pub(super) n_conflicts: usize,
@@ -31,6 +34,17 @@ pub(super) struct Period {
     pub(super) n_deletes_missing: usize,
     /// Slots without a Job that a later slot superseded in an outage.
     pub(super) n_superseded: usize,
+}
+
+/// The figures of one installation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Periods {
+    /// Before the built-in controller was started.
+    pub(super) alone: Period,
+    /// While both run.
+    pub(super) beside: Period,
+    /// During outages and moves.
+    pub(super) after: Period,
 }
 
 /// One time without cronwheel.
@@ -41,8 +55,8 @@ pub(super) struct Outage {
     pub(super) stood_in: Timestamp,
     /// When cronwheel was ready again.
     pub(super) back: Timestamp,
-    /// Conflicts of cronwheel's status writes later than ten seconds after that.
-    pub(super) n_late_conflicts: usize,
+    /// Each conflict of cronwheel's status writes later than ten seconds after that, with its cause.
+    pub(super) late_conflicts: Vec<String>,
 }
 
 impl Outage {
@@ -64,12 +78,10 @@ pub(super) struct BesideReport {
     pub(super) machine: String,
     pub(super) n_managed: u32,
     pub(super) n_unmanaged: u32,
-    /// Before the built-in controller was started.
-    pub(super) alone: Period,
-    /// While both run.
-    pub(super) beside: Period,
-    /// During outages and moves.
-    pub(super) after: Period,
+    pub(super) first: Periods,
+    pub(super) second: Option<Periods>,
+    /// What the built-in controller did while both run.
+    pub(super) spending: Spending,
     pub(super) outages: Vec<Outage>,
     /// How often a namespace moved from one controller to the other.
     pub(super) moves: u32,
@@ -87,7 +99,14 @@ impl Period {
     }
 }
 
-impl BesideReport {
+impl Periods {
+    pub(super) fn with_outages(self, outages: &[Outage]) -> Periods {
+        Periods {
+            after: self.after.with_outages(outages),
+            ..self
+        }
+    }
+
     /// The lateness of the last Job beside the built-in controller, as a multiple of that alone.
     fn ratio(&self) -> f64 {
         let last = |period: &Period| period.managed.measured.quantile_us(1.0).unwrap_or_default();
@@ -96,21 +115,38 @@ impl BesideReport {
         ratio
     }
 
-    /// Whether no run was missed or doubled, and neither controller stored anything in the namespaces of the other.
-    pub(super) fn is_clean(&self) -> bool {
+    /// Whether no run was missed or doubled, no request was refused, and nobody stored anything in the namespaces of another
+    /// controller.
+    fn is_clean(&self) -> bool {
         let periods = [&self.alone, &self.beside, &self.after];
         let are_quiet = periods[..2]
             .iter()
             .all(|period| period.n_stored_by_built_in + period.n_conflicts + period.n_deletes_missing == 0);
-        are_quiet
-            && periods
-                .iter()
-                .all(|period| period.managed.is_clean() && period.n_stored_outside == 0)
-            && self.ratio() <= LAST_JOB_RATIO_MAX
+        let are_own = |period: &&Period| period.managed.is_clean() && period.n_stored_outside + period.n_refused == 0;
+        are_quiet && periods.iter().all(are_own) && self.ratio() <= LAST_JOB_RATIO_MAX
+    }
+
+    fn write(&self, f: &mut Formatter<'_>, prefix: &str) -> fmt::Result {
+        self.alone.write(f, &format!("{prefix}alone"))?;
+        self.beside.write(f, &format!("{prefix}beside"))?;
+        if self.after.managed.n_expected > 0 {
+            self.after.write(f, &format!("{prefix}outages and moves"))?;
+        }
+        Ok(())
+    }
+}
+
+impl BesideReport {
+    fn installations(&self) -> impl Iterator<Item = &Periods> {
+        std::iter::once(&self.first).chain(&self.second)
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.installations().all(Periods::is_clean)
             && self
                 .outages
                 .iter()
-                .all(|outage| outage.stand_in_seconds() <= STAND_IN_SECONDS_MAX && outage.n_late_conflicts == 0)
+                .all(|outage| outage.stand_in_seconds() <= STAND_IN_SECONDS_MAX && outage.late_conflicts.is_empty())
     }
 }
 
@@ -118,25 +154,30 @@ impl Display for BesideReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} CronJobs in labelled namespaces, {} in others, all due at every full minute; {}\n",
-            self.n_managed, self.n_unmanaged, self.machine
+            "{} CronJobs in labelled namespaces{}, {} in others, all due at every full minute; {}\n",
+            self.n_managed,
+            self.second.as_ref().map_or("", |_| " of each of two installations"),
+            self.n_unmanaged,
+            self.machine
         )?;
         writeln!(
             f,
             "| | due | superseded | missed | doubled | last Job | stored by the built-in controller | refused to it | conflicts | \
-             deletes without a Job | stored by cronwheel elsewhere | missed elsewhere |"
+             deletes without a Job | stored by cronwheel elsewhere | refused to cronwheel | missed elsewhere |"
         )?;
-        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|---|")?;
-        self.alone.write(f, "alone")?;
-        self.beside.write(f, "beside")?;
-        if self.after.managed.n_expected > 0 {
-            self.after.write(f, "outages and moves")?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")?;
+        self.first.write(f, "")?;
+        if let Some(second) = &self.second {
+            second.write(f, "second installation, ")?;
         }
-        writeln!(
-            f,
-            "\nlast Job, beside as a multiple of alone: {:.2} (at most {LAST_JOB_RATIO_MAX})",
-            self.ratio()
-        )?;
+        for periods in self.installations() {
+            writeln!(
+                f,
+                "\nlast Job, beside as a multiple of alone: {:.2} (at most {LAST_JOB_RATIO_MAX})",
+                periods.ratio()
+            )?;
+        }
+        write!(f, "{}", self.spending)?;
         for outage in &self.outages {
             writeln!(
                 f,
@@ -145,8 +186,11 @@ impl Display for BesideReport {
                 outage.killed,
                 outage.stand_in_seconds(),
                 outage.back,
-                outage.n_late_conflicts
+                outage.late_conflicts.len()
             )?;
+            for conflict in &outage.late_conflicts {
+                writeln!(f, "- {conflict}")?;
+            }
         }
         if self.moves > 0 {
             writeln!(
@@ -155,9 +199,11 @@ impl Display for BesideReport {
                 self.moves
             )?;
         }
-        let missed = &self.after.managed.missed;
-        if !missed.is_empty() {
-            writeln!(f, "missed: {}", missed.join(", "))?;
+        for periods in self.installations() {
+            let missed = &periods.after.managed.missed;
+            if !missed.is_empty() {
+                writeln!(f, "missed: {}", missed.join(", "))?;
+            }
         }
         Ok(())
     }
@@ -173,7 +219,7 @@ impl Period {
             .map_or_else(|| "-".to_owned(), |n| n.to_string());
         writeln!(
             f,
-            "| {name} | {} | {} | {} | {} | {last:.2} s | {} | {} | {} | {} | {} | {missed_elsewhere} |",
+            "| {name} | {} | {} | {} | {} | {last:.2} s | {} | {} | {} | {} | {} | {} | {missed_elsewhere} |",
             tally.n_expected,
             self.n_superseded,
             tally.missed.len(),
@@ -182,7 +228,8 @@ impl Period {
             self.n_refused_to_built_in,
             self.n_conflicts,
             self.n_deletes_missing,
-            self.n_stored_outside
+            self.n_stored_outside,
+            self.n_refused
         )
     }
 }
@@ -200,14 +247,14 @@ mod tests {
             machine: "2 cores".to_owned(),
             n_managed: 500,
             n_unmanaged: 100,
-            alone: Period::default(),
-            beside: Period::default(),
-            after: Period::default(),
+            first: Periods::default(),
+            second: None,
+            spending: Spending::default(),
             outages: vec![Outage {
                 killed: at("2026-03-01T10:00:00Z"),
                 stood_in: at("2026-03-01T10:00:59Z"),
                 back: at("2026-03-01T10:02:20Z"),
-                n_late_conflicts: 0,
+                late_conflicts: Vec::new(),
             }],
             moves: 0,
         }
@@ -217,13 +264,19 @@ mod tests {
     fn a_write_in_the_namespaces_of_the_other_controller_fails_the_run() {
         assert!(report().is_clean());
         let mut stored = report();
-        stored.beside.n_stored_by_built_in = 1;
+        stored.first.beside.n_stored_by_built_in = 1;
         assert!(!stored.is_clean());
         let mut outside = report();
-        outside.after.n_stored_outside = 1;
+        outside.first.after.n_stored_outside = 1;
         assert!(!outside.is_clean());
+        let mut refused = report();
+        refused.first.beside.n_refused = 1;
+        assert!(!refused.is_clean());
+        let mut of_second = report();
+        of_second.second = Some(outside.first);
+        assert!(!of_second.is_clean());
         let mut missed = report();
-        missed.after.managed.missed.push("a/b-1".to_owned());
+        missed.first.after.managed.missed.push("a/b-1".to_owned());
         assert!(!missed.is_clean());
         assert!(missed.to_string().contains("\nmissed: a/b-1\n"));
     }
@@ -245,6 +298,17 @@ mod tests {
         // Killed at 10:00:00: the slot of 10:00 is superseded once that of 10:01 was due.
         assert_eq!(period(outage("2026-03-01T10:00:59Z")), (0, 3));
         assert_eq!(period(outage("2026-03-01T10:01:00.2Z")), (1, 2));
+    }
+
+    #[test]
+    fn a_late_conflict_fails_the_run_and_is_explained() {
+        let mut late = report();
+        late.outages[0].late_conflicts = vec!["shop/report at 10:02:40".to_owned()];
+        assert!(!late.is_clean());
+        assert!(
+            late.to_string()
+                .contains("1 conflicts later than ten seconds after that\n- shop/report at 10:02:40\n")
+        );
     }
 
     #[test]

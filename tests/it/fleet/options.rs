@@ -120,9 +120,9 @@ impl Fleet {
     }
 
     async fn annotate(&self, cron_job: &str, annotations: &serde_json::Value) {
-        let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{cron_job}");
+        let url = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{cron_job}");
         let patch = json!({"metadata": {"annotations": annotations}});
-        self.request("PATCH", &path, &patch).await.unwrap();
+        self.request("PATCH", &url, &patch).await.unwrap();
     }
 }
 

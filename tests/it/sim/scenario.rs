@@ -188,7 +188,14 @@ impl Scenario {
     fn add_options(&mut self, random: &mut Random, calm_at: Timestamp) {
         let created = self.edits.iter_mut().filter_map(|edit| match &mut edit.kind {
             EditKind::Create(spec) => Some(spec),
-            _ => None,
+            EditKind::Change(_)
+            | EditKind::Delete
+            | EditKind::ManualJob
+            | EditKind::ForeignJob
+            | EditKind::StrangersJob
+            | EditKind::DeleteJob { .. }
+            | EditKind::Freeze(_)
+            | EditKind::Thaw => None,
         });
         for spec in self.specs.iter_mut().chain(created) {
             spec.options = Options::draw(random, spec.calendar, self.excluded_day);

@@ -65,8 +65,8 @@ impl User<'_> {
         let patch = json!({"metadata": {"annotations": {
             "cronwheel.dev/freeze-until": until.map(|until| until.to_string()),
         }}});
-        let path = format!("/api/v1/namespaces/{NAMESPACE}");
-        self.cluster.send_to("PATCH", &path, Some(&patch)).await.unwrap();
+        let url = format!("/api/v1/namespaces/{NAMESPACE}");
+        self.cluster.send_to("PATCH", &url, Some(&patch)).await.unwrap();
         let (mut world, now) = (self.world.borrow_mut(), self.cluster.now());
         match (until, world.freezes.last_mut()) {
             (Some(until), _) => world.freezes.push(Freeze {

@@ -92,12 +92,20 @@ pub(super) fn may_choose(case: &Case<'_>, view: &View<'_>, spec: &Spec, slot: Ti
         ends.extend(hold.ends(case));
     }
     let decided = created - IN_FLIGHT_MAX - SKEW;
+    let ordered = case.obstructions.decided_at(created).max(begun);
     ends.into_iter()
-        .any(|resumed| is_chosen(view, spec, slot, resumed, decided))
+        .any(|resumed| is_chosen(view, spec, slot, resumed, (ordered, decided)))
 }
 
-/// Whether the slot starts next, by the rules. The earliest instant of the decision permits most.
-fn is_chosen(view: &View<'_>, spec: &Spec, slot: Timestamp, resumed: Timestamp, decided: Timestamp) -> bool {
+/// Whether the slot starts next, by the rules. The earliest instant of the decision permits most; the first decision may be
+/// as early as `ordered`.
+fn is_chosen(
+    view: &View<'_>,
+    spec: &Spec,
+    slot: Timestamp,
+    resumed: Timestamp,
+    (ordered, decided): (Timestamp, Timestamp),
+) -> bool {
     let offset = spec.offset(&view.cron_job.uid);
     let start = slot + offset;
     let n_later = |until: Timestamp| {
@@ -114,7 +122,8 @@ fn is_chosen(view: &View<'_>, spec: &Spec, slot: Timestamp, resumed: Timestamp, 
         CatchUp::All(count) if spec.policy != Policy::Replace && is_held_back => n_later(resumed.min(decided)) < count,
         CatchUp::All(count) if spec.policy != Policy::Replace => n_later(decided) < count,
         CatchUp::Skip if is_held_back => false,
-        CatchUp::Skip => n_later(decided) == 0 && !is_missed(view, spec, start, decided),
+        // The create of a slot that was not missed may have waited to be sent.
+        CatchUp::Skip => n_later(decided) == 0 && !is_missed(view, spec, start, ordered.min(decided)),
         CatchUp::Latest | CatchUp::All(_) => n_later(decided) == 0,
     }
 }
@@ -129,7 +138,7 @@ fn is_missed(view: &View<'_>, spec: &Spec, start: Timestamp, decided: Timestamp)
                 .is_some_and(|completed| completed >= decided - MISSED_AFTER)
     };
     let mut jobs = view.jobs.iter().filter(|job| job.created <= decided + IN_FLIGHT_MAX);
-    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(|job| was_busy(&job)))
+    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(|job| was_busy(job)))
 }
 
 /// The end of the time in which a controller must start a slot, if nothing prevents it: its start if it need not start.

@@ -156,7 +156,7 @@ pub(super) fn judge_asked(
         None => {
             // Forbid refuses it while a Job runs.
             let ran = |job: &&Job| job.created <= by && job.ended.is_none_or(|ended| ended >= asked.at);
-            let is_refused = cron_job.plan.policy == Policy::Forbid && jobs.iter().any(|job| ran(job));
+            let is_refused = cron_job.plan.policy == Policy::Forbid && jobs.iter().any(ran);
             if !is_refused && by <= allowances.end {
                 problems.push(format!("{name}: no run for {}, asked for at {}", asked.token, asked.at));
             }

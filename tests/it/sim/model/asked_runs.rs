@@ -112,7 +112,7 @@ fn must_run(case: &Case<'_>, view: &View<'_>, asked: &Asked) -> bool {
         let ended = job.ended().unwrap_or(case.end);
         job.is_run() && job.created <= until && from - OBSERVATION_DELAY_MAX <= ended
     };
-    if specs.iter().any(is_forbid) && view.jobs.iter().any(|job| runs_beside(job)) {
+    if specs.iter().any(is_forbid) && view.jobs.iter().any(runs_beside) {
         return false;
     }
     let until = until.min(from + GIVEN_UP);

@@ -138,7 +138,7 @@ fn is_missed(view: &View<'_>, spec: &Spec, start: Timestamp, decided: Timestamp)
                 .is_some_and(|completed| completed >= decided - MISSED_AFTER)
     };
     let mut jobs = view.jobs.iter().filter(|job| job.created <= decided + IN_FLIGHT_MAX);
-    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(|job| was_busy(job)))
+    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(was_busy))
 }
 
 /// The end of the time in which a controller must start a slot, if nothing prevents it: its start if it need not start.

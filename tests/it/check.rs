@@ -177,7 +177,7 @@ const PRE: &str = "\
 ✓ clock                   this machine's clock agrees with the API server's
 ✓ admission policies      ValidatingAdmissionPolicy is served by admissionregistration.k8s.io/v1
 ✓ priority and fairness   FlowSchema is served by flowcontrol.apiserver.k8s.io/v1
-✓ rights to grant         the account has the 20 rights that the chart grants to cronwheel, which Kubernetes lets only their owners grant
+✓ rights to grant         the account has the 22 rights that the chart grants to cronwheel, which Kubernetes lets only their owners grant
 ✓ rights to install       the account has the 14 rights to install the chart
 ! built-in controller     no CronJob and no Job shows a controller that runs CronJobs
                           to mend: create a CronJob that runs every minute and repeat the check after a minute

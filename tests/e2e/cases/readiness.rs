@@ -23,7 +23,7 @@ pub(super) async fn pre_names_what_would_start_at_once(namespace: Namespace) {
         ("clock", "fine", "agrees"),
         ("admission policies", "fine", "is served"),
         ("priority and fairness", "fine", "is served"),
-        ("rights to grant", "fine", "20 rights"),
+        ("rights to grant", "fine", "22 rights"),
         ("rights to install", "fine", "rights to install the chart"),
         ("CronJobs", "fine", "1 CronJob"),
         ("starts at once", "warning", "/hello (due "),

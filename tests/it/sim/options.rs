@@ -95,6 +95,11 @@ pub(super) fn read_token(text: &str) -> u32 {
     number.unwrap_or_else(|| panic!("{text:?} is no token of a user"))
 }
 
+/// The latest of the answered tokens.
+pub(super) fn latest_token(answered: &str) -> u32 {
+    read_token(answered.split(',').next().unwrap_or_default())
+}
+
 #[test]
 fn a_window_that_is_not_below_the_shortest_distance_has_no_effect() {
     let offset = |window: i64| {

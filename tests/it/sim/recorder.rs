@@ -14,7 +14,7 @@ use tower::Service;
 
 use super::{
     cluster::{Cluster, NAMESPACE},
-    options::read_token,
+    options::{latest_token, read_token},
     world::{Deleter, Deletion, Finish, Job, MissingJobReport, Status, World},
 };
 
@@ -193,7 +193,7 @@ impl World {
             at: now,
             last_schedule_time: status.last_schedule_time,
             last_successful_time: status.last_successful_time,
-            answered: observed.metadata.annotations.answered.map(read_token),
+            answered: observed.metadata.annotations.answered.map(latest_token),
         };
         let known = cron_job.statuses.last();
         if known.is_none_or(|known| !known.is_same(&status)) {

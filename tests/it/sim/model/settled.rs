@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::view::View;
-use crate::sim::world::{CronJob, Deleter, Finish, Job, World};
+use crate::sim::{
+    options::{latest_token, read_token},
+    world::{CronJob, Deleter, Finish, Job, World},
+};
 
 /// Returns the violations at the end: the statuses must be correct, and no more Jobs may exist than the history limits
 /// allow.
@@ -23,10 +26,11 @@ pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String>
         let jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
         judge_status(cron_job, &jobs, &object["status"], &mut problems);
         let annotations = &object["metadata"]["annotations"];
-        let [asked, answered] = ["run-now", "run-now-done"].map(|name| &annotations[format!("cronwheel.dev/{name}")]);
-        if asked != answered {
+        let annotation = |name: &str| annotations[format!("cronwheel.dev/{name}")].as_str();
+        let (asked, answered) = (annotation("run-now"), annotation("run-now-done"));
+        if asked.map(read_token) != answered.map(latest_token) {
             problems.push(format!(
-                "{}: {asked} is asked for, {answered} is answered",
+                "{}: {asked:?} is asked for, {answered:?} is answered",
                 cron_job.name
             ));
         }

@@ -8,7 +8,7 @@ use crate::{
     observe::{
         facts::RunResult,
         missed::Meant,
-        slot::{SkipCause, Slot, SlotOutcome},
+        slot::{Doubt, SkipCause, Slot, SlotOutcome},
         words::{harmless, thousands},
     },
     schedule::ConcurrencyPolicy,
@@ -98,9 +98,11 @@ impl Plan {
     }
 
     fn add_absent(&mut self, known: &Known<'_>, slot: Timestamp, absent: &SlotOutcome) {
-        // Somebody may have deleted the Job of the cursor.
-        let is_unknown =
-            matches!(absent, SlotOutcome::NotObserved | SlotOutcome::Undecided(_)) || known.cursor == Some(slot);
+        // Somebody may have deleted the Job of the cursor. A slot that may have been frozen had none.
+        let is_unknown = matches!(
+            absent,
+            SlotOutcome::NotObserved | SlotOutcome::Undecided(Doubt::Calendar(_))
+        ) || known.cursor == Some(slot);
         if is_unknown && !known.has_unknown {
             self.n_unknown += 1;
             self.last_left_out = Some(slot);

@@ -117,6 +117,14 @@ fn unknown_slots_start_on_request_only() {
     let undecided = [slot("02:00:00", SlotOutcome::Undecided(doubt)), lost("02:01:00")];
     let (_, plan) = planned(&undecided, &[], ConcurrencyPolicy::Allow, false);
     assert_eq!(plan, "running [], start [load-29929081]");
+    let perhaps_frozen = SlotOutcome::Undecided(Doubt::Freeze(at("02:30:00")));
+    let (_, plan) = planned(
+        &[slot("02:00:00", perhaps_frozen)],
+        &[],
+        ConcurrencyPolicy::Allow,
+        false,
+    );
+    assert_eq!(plan, "running [], start [load-29929080]");
     let (summary, plan) = planned(&slots, &[], ConcurrencyPolicy::Allow, true);
     assert_eq!(summary, "2 slots to start");
     assert_eq!(plan, "running [], start [load-29929080 load-29929081]");

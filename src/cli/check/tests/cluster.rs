@@ -109,7 +109,7 @@ fn missing_rights_are_named() {
     );
     let mut some: Vec<_> = all(true).collect();
     some[3].1 = Ok(false);
-    some[21].1 = Ok(false);
+    some[19].1 = Ok(false);
     assert_eq!(
         line(&rights("rights to grant", "that the chart grants", &some)),
         "! rights to grant: the account lacks 2 rights that the chart grants: update cronjobs/status.batch in all \

@@ -151,9 +151,9 @@ pub enum Command {
     /// Check an installation, a cluster before the switch and its CronJobs, or that the built-in controller is stopped
     ///
     /// Prints one line for each check: ✓ is fine, ! is to be read, ✗ has failed. Exit code 1 means that a check failed.
-    /// For a running installation, the account needs list on leases, namespaces, jobs, validatingadmissionpolicies and
-    /// validatingadmissionpolicybindings; with --canary, create and delete on namespaces, create and list on cronjobs, and
-    /// list on jobs, events and leases. A check names the right that its account lacks
+    /// For a running installation, the account needs list on leases, namespaces, cronjobs, jobs, validatingadmissionpolicies
+    /// and validatingadmissionpolicybindings; with --canary, create and delete on namespaces, create and list on cronjobs,
+    /// and list on jobs, events and leases. A check names the right that its account lacks
     Check(CheckArgs),
     /// List replicas, shards and their leaders, and other controllers of the same CronJobs
     Shards(ShardsArgs),

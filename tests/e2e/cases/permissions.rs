@@ -159,9 +159,10 @@ fn account(missing: &Permission, namespace: &str) -> Value {
 }
 
 /// All rights that `check` needs for an installation, as its help says.
-const CHECK_RIGHTS: [Right; 5] = [
+const CHECK_RIGHTS: [Right; 6] = [
     ("list", "coordination.k8s.io", "leases"),
     ("list", "", "namespaces"),
+    ("list", "batch", "cronjobs"),
     ("list", "batch", "jobs"),
     ("list", "admissionregistration.k8s.io", "validatingadmissionpolicies"),
     (

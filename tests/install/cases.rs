@@ -120,6 +120,13 @@ fn unlabelled_namespaces_go_to_the_built_in_controller(cluster: &mut Cluster) {
         (!audit.created_in(UNLABELLED, since).is_empty()).then_some(())
     });
     cluster.testbed.stop_reference().unwrap();
+    // kube-controller-manager created it.
+    cluster.kubectl(&[
+        "delete",
+        "serviceaccount",
+        "cronjob-controller",
+        "--namespace=kube-system",
+    ]);
     assert_eq!(Audit::read(cluster).created_in(UNLABELLED, since), Vec::<&str>::new());
     assert_eq!(
         Audit::of_account(cluster, BUILT_IN).created_in(TENANT, 0),

@@ -159,7 +159,8 @@ struct Minutes {
 }
 
 impl Beside {
-    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BesideReport> {
+    /// Creates the namespaces, labels the managed ones, and installs the policy.
+    fn prepare(&self, target: &Target) -> anyhow::Result<()> {
         let kubectl = target.kubectl().clone();
         for load in [&self.managed, &self.unmanaged] {
             kubectl.apply(&load.namespaces_manifest())?;
@@ -171,6 +172,11 @@ impl Beside {
         if self.reference.shared_identity {
             kubectl.apply(SHARED_IDENTITY_RIGHTS)?;
         }
+        Ok(())
+    }
+
+    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BesideReport> {
+        self.prepare(target)?;
         let mut controller = Controller::start(&self.candidate, target, scratch).await?;
         let mut second = None;
         if let Some(other) = &self.second {

@@ -219,7 +219,7 @@ impl SlotRecord {
             Outcome::SameMinute => SlotOutcome::Skipped(SkipCause::SameMinute),
             Outcome::Missed => SlotOutcome::Skipped(SkipCause::Missed),
             Outcome::Resumed => SlotOutcome::Skipped(SkipCause::Resumed),
-            // What these four say stands beside the record.
+            // What the first four say stands beside the record.
             Outcome::Frozen
             | Outcome::Excluded
             | Outcome::CalendarUnread

@@ -159,8 +159,7 @@ struct Minutes {
 }
 
 impl Beside {
-    /// Creates the namespaces, labels the managed ones, and installs the policy.
-    fn prepare(&self, target: &Target) -> anyhow::Result<()> {
+    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BesideReport> {
         let kubectl = target.kubectl().clone();
         for load in [&self.managed, &self.unmanaged] {
             kubectl.apply(&load.namespaces_manifest())?;
@@ -172,11 +171,6 @@ impl Beside {
         if self.reference.shared_identity {
             kubectl.apply(SHARED_IDENTITY_RIGHTS)?;
         }
-        Ok(())
-    }
-
-    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BesideReport> {
-        self.prepare(target)?;
         let mut controller = Controller::start(&self.candidate, target, scratch).await?;
         let mut second = None;
         if let Some(other) = &self.second {

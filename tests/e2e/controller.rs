@@ -16,7 +16,7 @@ use super::{
 
 /// How long before the instant the controller's clock starts: time to list and to take the shards. After a former
 /// controller of the case, the proof that nothing was missed takes up to 2.3 s in a quiet namespace.
-const LEAD: SignedDuration = SignedDuration::from_secs(4);
+const LEAD: SignedDuration = SignedDuration::from_secs(8);
 
 /// The number of shards of every installation.
 const N_SHARDS: u64 = 256;

@@ -162,7 +162,7 @@ UNIT = {
     "run-asked-for-ignores-a-freeze": (f"{STATE}/run_now.rs", "            .filter(|until| now < *until)\n        {", "            .filter(|until| *until < now)\n        {", "state::tests::run_now"),
     "run-asked-for-waits-for-the-resumption": (f"{STATE}/run_now.rs", "            && !cron_job.record.is_deleting\n", "            && !cron_job.record.is_deleting\n            && !cron_job.record.is_suspended\n", "state::tests::run_now"),
     "run-of-a-former-leader-not-recognized": (f"{STATE}/run_now.rs", "        if self.job_of_run(owner, &token).is_some() {\n            return", "        if self.job_of_run(owner, &token).is_some() && token.is_empty() {\n            return", "state::tests::run_now"),
-    "history-deletes-the-lock-of-a-run": (f"{STATE}/history_limits.rs", "        if self.index.cron_job(owner).is_lock_of_run(job) {", "        if self.index.cron_job(owner).is_lock_of_run(job) && job.name.is_empty() {", "state::tests::run_now"),
+    "history-deletes-the-lock-of-a-run": (f"{STATE}/history_limits.rs", "        if is_lock_of_run {", "        if is_lock_of_run && slot.is_some() {", "state::tests::run_now"),
     "replace-deletes-the-lock-of-a-run": (f"{STATE}/run_now.rs", "replaces && cron_job.n_status_failures == 0", "replaces && cron_job.n_status_failures == 9", "state::tests::run_now"),
     "manual-jobs-not-counted": (f"{STATE}/active.rs", "            || cron_job.record.schedule.options().counts_manual_jobs\n", "", "state::tests::run_now"),
     "manual-job-moves-the-cursor": (f"{STATE}/active.rs", "        let scheduled = self.index.job(job).scheduled().filter(|_| self.is_of_slot(owner, job));\n", "        let scheduled = self.index.job(job).scheduled();\n", "state::tests::run_now"),

@@ -65,21 +65,22 @@ impl ShardState {
     /// delete must wait: the Job is the only lock on its slot until the cursor is stored.
     fn prepare_delete(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
         let job = self.index.job(job);
-        if self.index.cron_job(owner).is_lock_of_run(job) {
-            self.index.cron_job_mut(owner).is_status_urgent = true;
-            return true;
-        }
+        let is_lock_of_run = self.index.cron_job(owner).is_lock_of_run(job);
         let (uid, scheduled) = (job.uid.clone(), job.scheduled());
         let name = &self.index.cron_job(owner).record.identity.name;
         let slot = scheduled.filter(|slot| naming::is_job_name(&job.name, name, *slot));
         let cron_job = self.index.cron_job_mut(owner);
+        // Cleanup precedes the active list: no SawCompletedJob for a Job that it deletes, even if later (B-4.6).
+        cron_job.remove_active(&uid);
+        if is_lock_of_run {
+            cron_job.is_status_urgent = true;
+            return true;
+        }
         // While its create is not answered, the Job is the lock against a second one.
         let open = cron_job.open.as_ref();
         if open.is_some_and(|open| open.must_be_settled() && Some(open.slot) == scheduled) {
             return true;
         }
-        // Cleanup precedes the active list: no SawCompletedJob for a Job that it deletes (B-4.6).
-        cron_job.remove_active(&uid);
         let Some(slot) = slot.filter(|slot| cron_job.record.status.last_schedule_time < Some(*slot)) else {
             return false;
         };

@@ -171,6 +171,30 @@ fn b_4_6_with_limit_zero_a_job_is_deleted_without_a_completed_event() {
     ]);
 }
 
+/// The watch delivers the whole life of a short Job before the create is answered.
+#[test]
+fn b_4_6_with_limit_zero_no_job_that_ends_before_the_answer_to_its_create_is_reported() {
+    let record = CronJobRecord {
+        successful_jobs_history_limit: Some(0),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.apply_job(job("hello", "10:00:00"));
+    world.apply_job(complete(job("hello", "10:00:00"), "10:00:01"));
+    world.expect(&[
+        "status last=10:00:00 successful=- active=[hello-29632920]",
+        "status last=10:00:00 successful=10:00:01 active=[]",
+    ]);
+    world.stored("hello");
+    world.created();
+    world.expect(&[
+        "Normal SuccessfulCreate: Created job hello-29632920",
+        "delete hello-29632920",
+    ]);
+}
+
 #[test]
 fn no_job_is_deleted_before_its_slot_is_stored() {
     let record = CronJobRecord {

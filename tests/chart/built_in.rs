@@ -114,9 +114,30 @@ fn automatic_fallback_takes_the_leases_of_acting_members_as_parameters() {
     }
 }
 
+/// An API server ends its watch of Leases with the last binding that uses it, and begins no other.
+#[test]
+fn a_policy_that_matches_nothing_keeps_the_watch_of_leases_after_the_release() {
+    let objects = objects_of(&json!({"commonAnnotations": {"team": "a"}}));
+    let name = "cronwheel-built-in-leases";
+    assert_eq!(policy(&objects, name)["paramKind"]["kind"], "Lease");
+    let rules = &policy(&objects, name)["matchConstraints"]["resourceRules"];
+    assert_eq!(rules[0]["apiGroups"], json!(["cronwheel.dev"]));
+    assert_eq!(rules.as_array().unwrap().len(), 1);
+    assert_eq!(binding(&objects, name)["policyName"], name);
+    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+        let annotations = &named(&objects, kind, name)["metadata"]["annotations"];
+        assert_eq!(annotations, &json!({"helm.sh/resource-policy": "keep", "team": "a"}));
+    }
+}
+
 #[test]
 fn manual_fallback_has_no_parameters_and_fails_closed() {
     let objects = objects_of(&json!({"builtInController": {"fallback": "manual"}}));
+    assert!(
+        objects
+            .iter()
+            .all(|object| object["metadata"]["name"] != "cronwheel-built-in-leases")
+    );
     for name in ["cronwheel-built-in-writes", "cronwheel-built-in-deletes"] {
         let policy = policy(&objects, name);
         assert_eq!(policy["paramKind"], Value::Null);

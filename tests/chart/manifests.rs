@@ -26,7 +26,7 @@ fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 6] 
         (
             "built-in-policy.yaml",
             "Keeps the built-in controller out of the namespaces with the label of --namespace-selector in cronwheel.yaml.",
-            &["builtinpolicy"],
+            &["builtinpolicy", "builtinpolicy-leases"],
             json!({}),
         ),
         ("flow-schema.yaml", "Optional.", &["flowschema"], json!({})),

@@ -130,6 +130,7 @@ async fn is_silenced(namespace: Namespace) {
     let policy = Policy::apply(&namespace, "silencing", &[]).await;
     policy.set_lease("a", LeaseState::Acting(0)).await;
     policy.wait_until_creates_are(&namespace, true).await;
+    is_silenced_after_the_bindings_return(&namespace, &policy).await;
     // All CronJobs have the same first slot.
     if Timestamp::now().as_second() % 60 > 50 {
         tokio::time::sleep(Duration::from_secs(12)).await;
@@ -150,6 +151,17 @@ async fn is_silenced(namespace: Namespace) {
     for place in [&namespace, &unmanaged] {
         place.kubectl(&["delete", "cronjobs", "--all"]).await;
     }
+}
+
+/// The policy has the Leases also after nothing was bound to them for longer than the API server takes to notice.
+async fn is_silenced_after_the_bindings_return(namespace: &Namespace, policy: &Policy<'_>) {
+    policy.unbind().await;
+    policy.wait_until_creates_are(namespace, false).await;
+    // An API server compiles its policies once a second.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    policy.bind().await;
+    policy.set_lease("a", LeaseState::Acting(0)).await;
+    policy.wait_until_creates_are(namespace, true).await;
 }
 
 /// The built-in controller takes over from the last renewal on.

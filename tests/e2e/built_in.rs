@@ -60,11 +60,27 @@ impl<'n> Policy<'n> {
         file.to_str().expect("a path").to_owned()
     }
 
-    /// Removes the policy.
+    /// Removes the policy. Keeps what helm keeps.
     pub(super) async fn remove(self) {
+        self.unbind().await;
+        self.delete("validatingadmissionpolicies").await;
+    }
+
+    /// Deletes the bindings, as the emergency exit does.
+    pub(super) async fn unbind(&self) {
+        self.delete("validatingadmissionpolicybindings").await;
+    }
+
+    async fn delete(&self, resource: &str) {
+        let names = ["writes", "deletes"].map(|policy| format!("{}-built-in-{policy}", self.release));
         self.namespace
-            .kubectl(&["delete", "--ignore-not-found", "-f", &self.file])
+            .kubectl(&["delete", "--ignore-not-found", resource, &names[0], &names[1]])
             .await;
+    }
+
+    /// Applies the policy again.
+    pub(super) async fn bind(&self) {
+        self.namespace.kubectl(&["apply", "-f", &self.file]).await;
     }
 
     /// Asserts that the API server stores the policy as it is rendered. Otherwise tools that compare both would report a
@@ -72,7 +88,7 @@ impl<'n> Policy<'n> {
     pub(super) async fn assert_stored_as_rendered(&self) {
         let text = fs::read_to_string(&self.file).expect("the policy");
         let rendered: Vec<Value> = serde_saphyr::from_multiple(&text).expect("objects");
-        assert_eq!(rendered.len(), 4);
+        assert_eq!(rendered.len(), 6);
         for object in rendered {
             let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
             let [kind, name] = [kind, name].map(|text| text.as_str().expect("text"));
@@ -205,7 +221,7 @@ fn rendered(release: &str, lease_namespace: &str, values: &[&str]) -> String {
     let values = values.iter().map(|value| format!("--set={value}"));
     let output = Command::new(testbed::find_or_build_helm().expect("helm"))
         .args(["template", release, CHART, "--namespace", lease_namespace])
-        .arg("--show-only=templates/builtinpolicy.yaml")
+        .arg("--show-only=templates/builtinpolicy*.yaml")
         .arg(format!("--set=fullnameOverride={release}"))
         .arg(format!("--set=controller.installation={release}"))
         .args(values)

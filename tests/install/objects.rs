@@ -49,8 +49,10 @@ impl Cluster {
             "--timeout=2m",
         ]);
         self.wait_for_pods(0);
-        let is_named = |[kind, namespace, _]: &Object| namespace == NAMESPACE && kind == "Lease";
-        wait_for("nothing is left but Leases", || {
+        let is_named = |[kind, namespace, name]: &Object| {
+            namespace == NAMESPACE && kind == "Lease" || name == "cronwheel-built-in-leases"
+        };
+        wait_for("nothing is left but Leases and what helm keeps", || {
             let now = self.objects();
             let left: Vec<&Object> = now.difference(before).collect();
             eprintln!("left: {} objects", left.len());

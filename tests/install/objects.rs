@@ -59,7 +59,8 @@ impl Cluster {
             (!left.is_empty() && left.iter().all(|object| is_named(object))).then_some(())
         });
         let commands = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl "));
-        let commands: Vec<&str> = commands.filter(|command| command.contains(" delete ")).collect();
+        let is_delete = |command: &&str| command.split(' ').any(|word| word == "delete");
+        let commands: Vec<&str> = commands.filter(is_delete).collect();
         assert!(!commands.is_empty(), "{notes}");
         for command in commands {
             // The notes of the old chart also name an object that this program does not create.

@@ -169,6 +169,7 @@ UNIT = {
     "missed-run-waits-for-a-later-job": ("src/schedule/policy.rs", "busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)))", "busy_since.map_or(now, |_| Timestamp::MIN)", "state::tests::options"),
     "skipped-run-starts": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest < self.since => None,", "state::tests::options"),
     "run-without-permission-is-not-reported": (f"{STATE}/run_now.rs", "                if self.is_without_permission(owner, now) {", "                if self.is_without_permission(owner, now) && message.is_empty() {", "state::tests::run_now"),
+    "no-wait-after-the-last-slot": (f"{STATE}/decision.rs", "(now < until && !cron_job.must_decide && !is_later_due)", "(now < until && !cron_job.may_be_due(now) && !is_later_due)", "state::tests::options"),
     "freeze-ignored": ("src/schedule/policy.rs", "facts.frozen_until.filter(|until| now < *until)", "facts.frozen_until.filter(|until| now < *until && facts.is_deleting)", "state::tests::freezes"),
     "end-of-a-freeze-decides-nothing": (f"{STATE}/decision.rs", "                self.index.cron_job_mut(owner).must_decide = true;\n", "", "state::tests::freezes"),
     "earlier-freeze-counts": (f"{STATE}/freezes.rs", "max_by_key(|freeze| freeze.until)", "min_by_key(|freeze| freeze.until)", "state::tests::freezes"),

@@ -54,7 +54,9 @@ impl ShardState {
     fn back_off_end(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job(owner);
         let until = cron_job.open.as_ref()?.back_off_end()?;
-        (now < until && !cron_job.may_be_due(now)).then_some(until)
+        // No slot is armed after the last one of a schedule with years.
+        let is_later_due = cron_job.armed.get().is_some_and(|armed| cron_job.has_come(armed, now));
+        (now < until && !cron_job.must_decide && !is_later_due).then_some(until)
     }
 
     fn may_decide(&self, owner: OwnerIndex, now: Timestamp) -> bool {

@@ -81,13 +81,8 @@ impl ShardState {
 
     /// Records what an answer of the API server says about permissions and admission.
     fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+        self.note_permission(owner, answer, now);
         let cron_job = self.index.cron_job_mut(owner);
-        // A clock that was set back must not suppress the report.
-        let since = cron_job.not_permitted_since().unwrap_or(now).min(now);
-        let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
-        if is_not_permitted || cron_job.not_permitted_since().is_some() {
-            cron_job.rare_mut().not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
-        }
         if let Some(open) = &mut cron_job.open {
             open.is_refused_due_to_tenant = false;
         }
@@ -99,8 +94,19 @@ impl ShardState {
         }
     }
 
+    /// Records whether an answer to a create says that cronwheel has no permission.
+    pub(super) fn note_permission(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+        let cron_job = self.index.cron_job_mut(owner);
+        // A clock that was set back must not suppress the report.
+        let since = cron_job.not_permitted_since().unwrap_or(now).min(now);
+        let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
+        if is_not_permitted || cron_job.not_permitted_since().is_some() {
+            cron_job.rare_mut().not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
+        }
+    }
+
     /// Whether creates have been refused for longer than an API server needs to start.
-    fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
+    pub(super) fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
         let since = self.index.cron_job(owner).not_permitted_since();
         since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
@@ -186,6 +192,7 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
+        cron_job.use_place();
         cron_job.refused = None;
         // Retained entries are looked up once per run (B-5.4).
         cron_job

@@ -54,7 +54,9 @@ impl ShardState {
     fn back_off_end(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job(owner);
         let until = cron_job.open.as_ref()?.back_off_end()?;
-        (now < until && !cron_job.may_be_due(now)).then_some(until)
+        // No slot is armed after the last one of a schedule with years.
+        let is_later_due = cron_job.armed.get().is_some_and(|armed| cron_job.has_come(armed, now));
+        (now < until && !cron_job.must_decide && !is_later_due).then_some(until)
     }
 
     fn may_decide(&self, owner: OwnerIndex, now: Timestamp) -> bool {
@@ -177,6 +179,7 @@ impl ShardState {
     /// Holds every due slot back. Each is open until the next one is due, and counted.
     fn hold_all(&mut self, owner: OwnerIndex, stage: SlotStage, verdict: &Verdict, now: Timestamp) {
         self.record_ended(owner, now);
+        self.index.cron_job_mut(owner).give_place_up();
         let armed = self.index.cron_job(owner).armed.get();
         let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
         let passed = armed.filter(is_due);
@@ -291,7 +294,6 @@ impl ShardState {
             n_failures: 0,
             n_creates_without_job: 0,
             is_refused_due_to_tenant: false,
-            is_paced: false,
             gone: None,
         };
         self.outcome_counts.open();

@@ -175,6 +175,9 @@ impl ShardState {
         let Some(token) = run.filter(is_awaited).map(|run| run.token.clone()) else {
             return;
         };
+        if answer.is_answer() {
+            self.note_permission(owner, &answer, now);
+        }
         match answer {
             CreateOutcome::Created {
                 uid, resource_version, ..
@@ -184,7 +187,12 @@ impl ShardState {
                 self.report_failed_run(owner, &message);
                 self.end_run(owner, &token, RunNowResult::Failed);
             }
-            CreateOutcome::NotPermitted { message } => self.retry_run(owner, &message, SignedDuration::ZERO, now),
+            CreateOutcome::NotPermitted { message } => {
+                if self.is_without_permission(owner, now) {
+                    self.report_failed_run(owner, &message);
+                }
+                self.retry_run(owner, &message, SignedDuration::ZERO, now);
+            }
             CreateOutcome::NamespaceTerminating => {
                 self.retry_run(owner, "the namespace is being deleted", SignedDuration::ZERO, now);
             }

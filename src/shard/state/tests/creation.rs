@@ -156,7 +156,7 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
 }
 
 /// Refuses every create for lack of permission until the given time. Returns the times of the resulting Events.
-fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
+pub(super) fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
     let mut reported_at = Vec::new();
     while world.now < at(text) {
         world.effects();

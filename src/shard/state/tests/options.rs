@@ -2,8 +2,8 @@
 
 use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobCreator, JobRecord,
-    LookUpOutcome, ResourceVersion, Uid,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobCreator,
+    JobRecord, LookUpOutcome, ResourceVersion, Uid,
 };
 
 /// The hash of the middle of a window.
@@ -202,6 +202,57 @@ fn a_refused_missed_run_backs_off_without_a_loop() {
             world.now
         );
     }
+}
+
+/// A CronJob whose last slot ever is 10:00, with this policy and its Jobs that run.
+fn ended_with(policy: ConcurrencyPolicy, missed_runs: &str, running: Vec<JobRecord>) -> World {
+    let options = [("schedule", "0 0 7-10 5 5 * 2026"), ("missed-runs", missed_runs)];
+    let mut record = CronJobRecord {
+        concurrency_policy: policy,
+        ..hourly(&options)
+    };
+    record.status.active = running.iter().map(entry).collect();
+    World::new("10:30:00", vec![record], running)
+}
+
+#[test]
+fn missed_runs_start_at_the_pace_after_the_last_slot() {
+    let mut world = ended_with(ConcurrencyPolicy::Allow, "all 3", vec![]);
+    world.effects();
+    world.created();
+    world.effects();
+    world.stored("hello");
+    world.expect(&[]);
+    world.advance_to("10:30:00.2");
+    world.effects();
+    assert_eq!(world.creates[0].slot, at("09:00:00"));
+}
+
+#[test]
+fn a_refused_delete_is_repeated_after_a_wait_after_the_last_slot() {
+    let mut world = ended_with(ConcurrencyPolicy::Replace, "latest", vec![job("hello", "06:00:00")]);
+    let delete = "delete hello-29632680".to_owned();
+    assert!(world.effects().contains(&delete));
+    world.answer_delete(DeleteOutcome::Failed {
+        message: "refused".into(),
+        retry_after: None,
+    });
+    assert!(!world.effects().contains(&delete));
+    world.advance_to("10:30:01");
+    assert!(world.effects().contains(&delete));
+}
+
+#[test]
+fn an_invalid_job_is_tried_once_a_minute_after_the_last_slot() {
+    let mut world = ended_with(ConcurrencyPolicy::Allow, "latest", vec![]);
+    world.effects();
+    world.answer_create(CreateOutcome::Invalid { message: "name".into() });
+    world.advance_to("10:30:59");
+    world.effects();
+    assert_eq!(world.creates.len(), 0);
+    world.advance_to("10:31:16");
+    world.effects();
+    assert_eq!(world.creates.len(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Runs that users ask for (O-10), and Jobs that others create (O-12).
 
+use super::creation::not_permitted_until;
 use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with, uid};
 use crate::shard::{
     ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobRecord,
@@ -546,4 +547,13 @@ fn o_12_a_job_of_others_moves_no_cursor() {
     };
     let mut world = World::new("10:30:00", vec![record], vec![manual]);
     world.expect(&["status last=10:00:00 successful=- active=[by-hand]"]);
+}
+
+#[test]
+fn o_10_a_lasting_lack_of_permission_is_reported_in_time_for_trigger() {
+    let mut world = World::new("10:30:00", vec![hourly(10, &[])], vec![]);
+    world.apply(asked(11, "t1"));
+    let reported_at = not_permitted_until(&mut world, "10:31:00");
+    assert!(reported_at.len() > 2, "{reported_at:?}");
+    assert!(("10:30:05".."10:30:09").contains(&&*reported_at[0]), "{reported_at:?}");
 }

@@ -209,21 +209,15 @@ fn alerts_select_registered_metrics_of_this_installation() {
 #[test]
 fn critical_metrics_have_an_alert_for_their_absence() {
     let rules = in_file();
-    let absences: Vec<&str> = alerts(&rules)
-        .filter_map(|alert| {
-            alert["expr"]
-                .as_str()
-                .filter(|expression| expression.contains("unless on (cluster)"))
-        })
-        .collect();
+    let absences: String = ["CronwheelAbsent", "CronwheelMetricMissing"].map(expression_of).concat();
     let recorded = rules.iter().filter(|rule| rule["record"].is_string());
     let critical = alerts(&rules).filter(|alert| alert["labels"]["severity"] == "critical");
     for rule in critical.chain(recorded) {
         for metric in metrics_in(rule["expr"].as_str().unwrap()) {
             let metric = metric.replace("_bucket", "_count");
-            let is_watched = absences
+            let is_watched = ["absent_over_time(", "unless on (cluster, job) "]
                 .iter()
-                .any(|absence| absence.contains(&format!("unless on (cluster) {metric}{{")));
+                .any(|before| absences.contains(&format!("{before}{metric}{{")));
             assert!(
                 is_watched || ABSENT_WHILE_WELL.contains(&metric.as_str()),
                 "no alert for the absence of {metric}"
@@ -282,7 +276,7 @@ fn inhibition_rules_of_the_runbooks_name_alerts() {
     let names: Vec<&str> = alerts(&rules).map(|alert| alert["alert"].as_str().unwrap()).collect();
     let mut n_names = 0;
     for rule in example["inhibit_rules"].as_array().unwrap() {
-        assert_eq!(rule["equal"], json!(["cluster", "namespace"]));
+        assert_eq!(rule["equal"], json!(["cluster", "namespace", "job"]));
         for side in ["source_matchers", "target_matchers"] {
             for matcher in rule[side].as_array().unwrap() {
                 let (_, values) = matcher.as_str().unwrap().rsplit_once(' ').unwrap();

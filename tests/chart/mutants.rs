@@ -38,12 +38,14 @@ const OPERATORS: [(&str, &[&str]); 10] = [
 ];
 
 /// Windows, and their replacements.
-const WINDOWS: [(&str, &str); 12] = [
+const WINDOWS: [(&str, &str); 14] = [
     ("$__rate_interval", "$__range"),
     ("$__range", "$__rate_interval"),
     ("2m", "5m"),
     ("5m", "10m"),
+    ("10m", "5m"),
     ("15m", "5m"),
+    ("15m:1m", "5m:1m"),
     ("30m", "1h"),
     ("1h", "5m"),
     ("2h", "1h"),

@@ -65,6 +65,16 @@ fn chart_values_are_rendered_into_the_rules() {
 }
 
 #[test]
+fn rules_can_select_one_release_of_a_namespace() {
+    let rendered = rendered(&json!({"job": "(.*/)?cronwheel"}));
+    for (rendered, former) in rendered.iter().zip(&in_file()) {
+        let expected = former["expr"].as_str().unwrap();
+        let expected = expected.replace(SELECTOR, r#"namespace="team", job=~"(.*/)?cronwheel""#);
+        assert_eq!(rendered["expr"].as_str().unwrap().trim(), expected.trim());
+    }
+}
+
+#[test]
 fn links_of_the_default_values_are_those_of_the_file() {
     let objects = objects_of(&json!({"metrics": {"prometheusRule": {"enabled": true}}}));
     let by_default = rules(&the(&objects, "PrometheusRule")["spec"]);

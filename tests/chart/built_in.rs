@@ -1,8 +1,10 @@
 //! The policy that keeps the built-in controller out of managed namespaces, and the selector that the program gets.
 
+use clap::Parser as _;
+use cronwheel::cli::args::Cli;
 use serde_json::{Value, json};
 
-use super::{chart, named, objects, objects_of, render_as, the};
+use super::{chart, named, objects, objects_of, render, render_as, the};
 
 /// The label selector of the default installation.
 const LABEL: &str = "cronwheel.dev/managed=true";
@@ -63,6 +65,29 @@ fn policy_and_program_select_the_same_namespaces() {
             // Without a selector, a binding would also match objects without a namespace.
             assert!(selector.is_object(), "{values}");
         }
+    }
+}
+
+/// What the chart renders, the program starts with.
+#[test]
+fn chart_and_program_have_the_same_bound_of_the_selector() {
+    let own = "kubernetes.io/metadata.name notin ()".len();
+    let names = |n_bytes: usize| -> Vec<String> {
+        let n_names = (n_bytes - own) / 64;
+        let mut names: Vec<String> = (0..n_names).map(|number| format!("{number:0>63}")).collect();
+        // Each name has a comma, apart from the last one.
+        names.push("x".repeat((n_bytes - own) % 64));
+        names
+    };
+    for (n_bytes, is_accepted) in [(1_296, true), (16_384, true), (16_385, false)] {
+        let values = json!({"managedNamespaces": {"all": true, "exclude": names(n_bytes)}});
+        let selector = format!("kubernetes.io/metadata.name notin ({})", names(n_bytes).join(","));
+        assert_eq!(selector.len(), n_bytes);
+        let is_parsed = Cli::try_parse_from(["cronwheel", "run", "--namespace-selector", &selector]).is_ok();
+        let rendered = render(&values);
+        assert_eq!((is_parsed, rendered.is_ok()), (is_accepted, is_accepted), "{n_bytes}");
+        let error = rendered.err().unwrap_or_default();
+        assert!(is_accepted || error.contains("managedNamespaces.exclude"), "{error}");
     }
 }
 

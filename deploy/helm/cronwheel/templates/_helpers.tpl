@@ -98,8 +98,10 @@ subjects:
   namespace: {{ .Release.Namespace }}
 {{- end }}
 
-{{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. */}}
+{{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. The bound is that of the
+program, which would not start. */}}
 {{- define "cronwheel.namespaces" -}}
+{{- $bytesMax := 16384 }}
 {{- $name := "kubernetes.io/metadata.name" }}
 {{- with .Values.controller.namespaces }}
 {{- printf "%s in (%s)" $name (join "," .) }}
@@ -111,7 +113,11 @@ subjects:
 {{- with .Values.managedNamespaces.exclude }}
 {{- $requirements = append $requirements (printf "%s notin (%s)" $name (join "," .)) }}
 {{- end }}
-{{- join "," $requirements }}
+{{- $selector := join "," $requirements }}
+{{- if gt (len $selector) $bytesMax }}
+{{- fail (printf "managedNamespaces.selector and managedNamespaces.exclude make a label selector of %d bytes, and cronwheel takes at most %d: select by a label that the other namespaces lack, instead of naming these in managedNamespaces.exclude" (len $selector) $bytesMax) }}
+{{- end }}
+{{- $selector }}
 {{- end }}
 {{- end }}
 

@@ -143,14 +143,23 @@ program, which would not start. */}}
 {{- end }}
 {{- end }}
 
-{{- /* The label that makes a namespace match, as `kubectl label` sets it; empty if no single label does. */}}
+{{- /* The label that makes a namespace match, as `KEY=VALUE`, or as `KEY` if any value does; empty if no single label does, or
+if nobody can set it. */}}
 {{- define "cronwheel.managedLabel" -}}
-{{- if not (or .Values.controller.namespaces .Values.managedNamespaces.all) }}
-{{- $label := regexFind "^[^!=, ]+(=[^=, ]*)?$" .Values.managedNamespaces.selector }}
-{{- if and $label (not (contains "=" $label)) }}
-{{- $label = printf "%s=true" $label }}
+{{- if not (or .Values.controller.namespaces .Values.managedNamespaces.all (include "cronwheel.selectsByName" .)) }}
+{{- regexFind "^[^!=, ]+(=[^=, ]*)?$" .Values.managedNamespaces.selector }}
 {{- end }}
-{{- $label }}
+{{- end }}
+
+{{- /* A label as `kubectl label` sets it. */}}
+{{- define "cronwheel.labelToSet" -}}
+{{- contains "=" . | ternary . (printf "%s=true" .) }}
+{{- end }}
+
+{{- /* Whether the selector is only about the label that the API server sets to the name of a namespace; empty if not. */}}
+{{- define "cronwheel.selectsByName" -}}
+{{- if regexMatch "^kubernetes\\.io/metadata\\.name( *[=!][^,]*| +(in|notin) *\\([^)]*\\))?$" .Values.managedNamespaces.selector -}}
+true
 {{- end }}
 {{- end }}
 

@@ -13,19 +13,43 @@
 {{- end }}
 {{- end }}
 
+{{- /* toYaml quotes a name that YAML would read as a number or a boolean, such as 2024. */}}
 {{- define "cronwheel.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "cronwheel.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "cronwheel.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end }}
 
-{{- define "cronwheel.labels" -}}
-{{ include "cronwheel.selectorLabels" . }}
+{{- /* The labels of an object: those of the chart by name, the common ones, and those of each map in the rest of the list,
+which win. Nothing replaces those of the chart, by which objects select each other. */}}
+{{- define "cronwheel.labelsWith" -}}
+{{- $own := include (index . 1) (first .) | trim }}
+{{- $more := deepCopy (default dict (first .).Values.commonLabels) }}
+{{- range slice . 2 }}
+{{- $more = mergeOverwrite $more (deepCopy (default dict .)) }}
+{{- end }}
+{{- range $key, $_ := fromYaml $own }}
+{{- $_ := unset $more $key }}
+{{- end }}
+{{- $own }}
+{{- with $more }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The labels about the chart, apart from those that select. */}}
+{{- define "cronwheel.chartLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
 {{- end }}
+
+{{- define "cronwheel.ownLabels" -}}
+{{ include "cronwheel.selectorLabels" . }}
+{{ include "cronwheel.chartLabels" . }}
+{{- end }}
+
+{{- define "cronwheel.labels" -}}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownLabels") }}
 {{- end }}
 
 {{- /* The annotations of an object: the common ones, and those of each map in the list after the context, which win. */}}
@@ -94,8 +118,8 @@ dnsConfig:
 {{- define "cronwheel.subjects" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "cronwheel.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "cronwheel.serviceAccountName" . | toYaml }}
+  namespace: {{ .Release.Namespace | toYaml }}
 {{- end }}
 
 {{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. The bound is that of the
@@ -164,15 +188,14 @@ true
 {{- end }}
 
 {{- /* The Pod of `helm test` has another name, so that no object of the replicas selects it. */}}
-{{- define "cronwheel.testLabels" -}}
+{{- define "cronwheel.ownTestLabels" -}}
 app.kubernetes.io/name: {{ include "cronwheel.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
+{{ include "cronwheel.chartLabels" . }}
 {{- end }}
+
+{{- define "cronwheel.testLabels" -}}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownTestLabels") }}
 {{- end }}
 
 {{- define "cronwheel.uiFullname" -}}
@@ -182,17 +205,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The Pod of the page has another name, so that no object of the replicas selects it. */}}
 {{- define "cronwheel.uiSelectorLabels" -}}
 app.kubernetes.io/name: {{ include "cronwheel.name" . }}-ui
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
+{{- end }}
+
+{{- define "cronwheel.ownUiLabels" -}}
+{{ include "cronwheel.uiSelectorLabels" . }}
+{{ include "cronwheel.chartLabels" . }}
 {{- end }}
 
 {{- define "cronwheel.uiLabels" -}}
-{{ include "cronwheel.uiSelectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownUiLabels") }}
 {{- end }}
 
 {{- define "cronwheel.uiServiceAccountName" -}}
@@ -206,8 +228,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "cronwheel.uiSubjects" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "cronwheel.uiServiceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "cronwheel.uiServiceAccountName" . | toYaml }}
+  namespace: {{ .Release.Namespace | toYaml }}
 {{- end }}
 
 {{- /* The claim of the history; empty without one. */}}

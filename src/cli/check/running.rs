@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     CheckArgs, Sources,
     cluster::ADMISSION,
-    finding::{Finding, Unread},
+    finding::{Cause, Finding, Unread},
     installation::{Managed, Runs, leaders, replicas},
     options::{Known, TimedCronJobs, has_options, offset},
     policy::{Owner, Policies},
@@ -128,7 +128,7 @@ async fn runs(
     let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(has_options));
     let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
     // A replica of some namespaces may not list the others.
-    if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.is_denied) {
+    if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.cause == Cause::Denied) {
         listed = batch(api, "cronjobs", &names, keep).await;
     }
     for cron_job in &cron_jobs {

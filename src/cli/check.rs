@@ -9,6 +9,7 @@ mod cluster;
 mod finding;
 mod installation;
 mod options;
+mod own_policies;
 mod policy;
 mod pre;
 mod reads;

@@ -11,6 +11,7 @@ use super::{
     finding::{Cause, Finding, Unread},
     installation::{Managed, Runs, leaders, replicas},
     options::{Known, TimedCronJobs, has_options, offset},
+    own_policies,
     policy::{Owner, Policies},
     reads::{ServerClock, batch, items, items_of, parameter},
     requirements::Requirements,
@@ -87,7 +88,13 @@ fn unknown_namespaces() -> Finding {
 async fn policy(api: &JsonApi, owner: Owner<'_>, managed: Option<&Requirements>, now: Timestamp) -> Finding {
     let read = async |plural: &str| {
         let what = format!("list {plural}.admissionregistration.k8s.io");
-        items(api, &format!("{ADMISSION}/{plural}"), "", &what).await
+        match items(api, &format!("{ADMISSION}/{plural}"), "", &what).await {
+            Err(unread) if unread.cause == Cause::Denied => {
+                let own = own_policies::read(api, plural, owner.lease_namespace).await;
+                own.ok_or(unread)
+            }
+            read => read,
+        }
     };
     let policies = read("validatingadmissionpolicies").await;
     let bindings = read("validatingadmissionpolicybindings").await;

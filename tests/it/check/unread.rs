@@ -4,7 +4,7 @@ use apisim::{Fault, Rule};
 use cronwheel::{controller::clock::Clock, shard::Term};
 use serde_json::json;
 
-use super::{Documents, api, begun, client, cluster, create_job, documents, install, policy, run};
+use super::{Documents, api, begun, client, cluster, create_job, documents, install, label, policy, run};
 use crate::leases::{TIMEOUT, every_server::done, held, leases, shard};
 
 /// A check that could check nothing is no success.
@@ -67,6 +67,50 @@ async fn credentials_that_are_not_accepted_are_the_only_finding() {
                 assert!(text.contains("kubectl auth whoami"), "{text}");
             }
         }
+    }
+}
+
+/// The account of a replica may get the policies of its release, and may list none.
+#[tokio::test(start_paused = true)]
+async fn an_account_that_may_list_no_policy_reads_those_that_its_rights_name() {
+    let (api, clock) = (api(), Clock::simulated(begun()));
+    install(&api, 256, clock.now()).await;
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cronwheel-member-a";
+    label(&api, lease, "cronwheel.dev/acts").await;
+    let denied = json!({"kind": "Status", "code": 403, "message": "not you"});
+    let [writes, deletes] = ["cronwheel-built-in-writes", "cronwheel-built-in-deletes"];
+    let rule = |plural: &str, names: &[&str]| json!({"apiGroups": ["admissionregistration.k8s.io"], "resources": [plural], "verbs": ["get"], "resourceNames": names});
+    let with_rules = |names: &[&str]| {
+        let mut documents = Documents::new();
+        for (path, list) in policy() {
+            for object in list["items"].as_array().unwrap() {
+                let name = object["metadata"]["name"].as_str().unwrap();
+                documents.insert(format!("{path}/{name}").leak(), object.clone());
+            }
+            documents.insert(path, denied.clone());
+        }
+        let rules =
+            ["validatingadmissionpolicies", "validatingadmissionpolicybindings"].map(|plural| rule(plural, names));
+        let review = json!({"status": {"resourceRules": rules}});
+        documents.insert("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review);
+        documents
+    };
+    for (names, expected) in [
+        (
+            &[writes, deletes][..],
+            "✓ admission policy    cronwheel-built-in-writes and cronwheel-built-in-deletes are bound and refuse",
+        ),
+        (
+            &["other"],
+            "! admission policy    no ValidatingAdmissionPolicy silences the built-in controller",
+        ),
+        (
+            &[],
+            "! admission policy    not checked: the account may not list validatingadmissionpolicies",
+        ),
+    ] {
+        let (text, _) = run(client(&api, with_rules(names)), &[], &clock).await;
+        assert!(text.lines().any(|line| line.starts_with(expected)), "{names:?}: {text}");
     }
 }
 

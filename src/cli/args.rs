@@ -152,8 +152,9 @@ pub enum Command {
     ///
     /// Prints one line for each check: ✓ is fine, ! is to be read, ✗ has failed. Exit code 1 means that a check failed.
     /// For a running installation, the account needs list on leases, namespaces, cronjobs, jobs, validatingadmissionpolicies
-    /// and validatingadmissionpolicybindings; with --canary, create and delete on namespaces, create and list on cronjobs,
-    /// and list on jobs, events and leases. A check names the right that its account lacks
+    /// and validatingadmissionpolicybindings, of the last two at least get on those of the release; with --canary, create and
+    /// delete on namespaces, create and list on cronjobs, and list on jobs, events and leases. A check names the right that its
+    /// account lacks
     Check(CheckArgs),
     /// List replicas, shards and their leaders, and other controllers of the same CronJobs
     Shards(ShardsArgs),

@@ -9,6 +9,7 @@ mod cluster;
 mod finding;
 mod installation;
 mod options;
+mod own_policies;
 mod policy;
 mod pre;
 mod reads;
@@ -59,7 +60,7 @@ pub struct CheckArgs {
     #[arg(short, long = "namespace", value_name = "NAME", value_parser = parse_namespace, requires = "pre")]
     namespaces: Vec<String>,
     /// Namespace of the Leases. Default: that of the context or of the service account, otherwise kube-system; with --pre,
-    /// kube-system
+    /// also that of the release, and kube-system by default
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub lease_namespace: Option<String>,
     /// Name of the installation, as given to its replicas

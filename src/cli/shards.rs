@@ -165,23 +165,32 @@ async fn find(
     })
 }
 
-/// Reads the Leases of the installation in the first of these namespaces that has any.
+/// Reads the Leases of the installation in the first of these namespaces that has any. One that the account may not read
+/// counts only if the others have none.
 pub(super) async fn search(
     client: &kube::Client,
     name: &InstallationName,
     namespaces: &[String],
 ) -> Result<Option<(LeaseApi, Known)>, LeaseError> {
     let count = ShardCount::default();
+    let mut denied = None;
     for namespace in namespaces {
         let api = LeaseApi::new(client.clone(), namespace, count, None).of_installation(name.clone());
-        let list = api.list(ANSWER_TIMEOUT).await?;
+        let list = match api.list(ANSWER_TIMEOUT).await {
+            Ok(list) => list,
+            Err(error @ LeaseError::Refused { code: 403, .. }) => {
+                denied.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if !list.leases.is_empty() {
             let mut known = Known::new(namespace, Installation::of(count));
             known.list_leases(list.leases);
             return Ok(Some((api, known)));
         }
     }
-    Ok(None)
+    denied.map_or(Ok(None), Err)
 }
 
 /// Prints changes until the output is closed.

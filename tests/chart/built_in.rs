@@ -1,11 +1,16 @@
 //! The policy that keeps the built-in controller out of managed namespaces, and the selector that the program gets.
 
+use clap::Parser as _;
+use cronwheel::cli::args::Cli;
 use serde_json::{Value, json};
 
-use super::{chart, named, objects, objects_of, render_as, the};
+use super::{chart, named, objects, objects_of, render, render_as, the};
 
 /// The label selector of the default installation.
 const LABEL: &str = "cronwheel.dev/managed=true";
+
+/// The label that the API server sets to the name of a namespace.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 fn policy<'o>(objects: &'o [Value], name: &str) -> &'o Value {
     &named(objects, "ValidatingAdmissionPolicy", name)["spec"]
@@ -33,7 +38,7 @@ fn requirement(key: &str, operator: &str, values: &[&str]) -> Value {
 
 #[test]
 fn policy_and_program_select_the_same_namespaces() {
-    let name = "kubernetes.io/metadata.name";
+    let name = NAME_LABEL;
     let managed = requirement("cronwheel.dev/managed", "In", &["true"]);
     for (values, text, expected) in [
         (json!({}), Some(LABEL), vec![managed.clone()]),
@@ -63,6 +68,29 @@ fn policy_and_program_select_the_same_namespaces() {
             // Without a selector, a binding would also match objects without a namespace.
             assert!(selector.is_object(), "{values}");
         }
+    }
+}
+
+/// What the chart renders, the program starts with.
+#[test]
+fn chart_and_program_have_the_same_bound_of_the_selector() {
+    let own = "kubernetes.io/metadata.name notin ()".len();
+    let names = |n_bytes: usize| -> Vec<String> {
+        let n_names = (n_bytes - own) / 64;
+        let mut names: Vec<String> = (0..n_names).map(|number| format!("{number:0>63}")).collect();
+        // Each name has a comma, apart from the last one.
+        names.push("x".repeat((n_bytes - own) % 64));
+        names
+    };
+    for (n_bytes, is_accepted) in [(1_296, true), (16_384, true), (16_385, false)] {
+        let values = json!({"managedNamespaces": {"all": true, "exclude": names(n_bytes)}});
+        let selector = format!("kubernetes.io/metadata.name notin ({})", names(n_bytes).join(","));
+        assert_eq!(selector.len(), n_bytes);
+        let is_parsed = Cli::try_parse_from(["cronwheel", "run", "--namespace-selector", &selector]).is_ok();
+        let rendered = render(&values);
+        assert_eq!((is_parsed, rendered.is_ok()), (is_accepted, is_accepted), "{n_bytes}");
+        let error = rendered.err().unwrap_or_default();
+        assert!(is_accepted || error.contains("managedNamespaces.exclude"), "{error}");
     }
 }
 
@@ -183,10 +211,65 @@ fn refusal_names_the_installation_and_the_way_back() {
         other.ends_with("change the labels of the namespace, which match team notin (a, b)'"),
         "{other}"
     );
-    let all = message(json!({"managedNamespaces": {"all": true}}));
-    let ending =
-        "delete the ValidatingAdmissionPolicyBindings cronwheel-built-in-writes and cronwheel-built-in-deletes'";
-    assert!(all.ends_with(ending), "{all}");
+    let bare = message(json!({"managedNamespaces": {"selector": "team"}}));
+    assert!(
+        bare.ends_with("kubectl label namespace ' + request.namespace + ' team-'"),
+        "{bare}"
+    );
+    // The label of its name cannot be taken from a namespace.
+    for values in [
+        json!({"all": true}),
+        json!({"selector": NAME_LABEL}),
+        json!({"selector": format!("{NAME_LABEL}=shop")}),
+        json!({"selector": format!("{NAME_LABEL} notin (shop)")}),
+    ] {
+        let message = message(json!({ "managedNamespaces": values }));
+        let ending =
+            "delete the ValidatingAdmissionPolicyBindings cronwheel-built-in-writes and cronwheel-built-in-deletes'";
+        assert!(message.ends_with(ending), "{message}");
+    }
+}
+
+/// What the guard of an upgrade makes of these labels of a namespace: the label that is looked for, and whether the
+/// namespace has it.
+fn guarded(selector: &str, labels: &Value) -> (String, bool) {
+    let namespaces = json!([{"metadata": {"name": "shop", "labels": labels}}, {"metadata": {"name": "bare"}}]);
+    let found = format!(
+        r#"{{{{ $label := include "cronwheel.managedLabel" . }}}}
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: guard}}
+data:
+  label: {{{{ $label | quote }}}}
+  isInUse: {{{{ include "cronwheel.isLabelInUse" (list $label (fromJsonArray `{namespaces}`)) | quote }}}}"#
+    );
+    let values = json!({"managedNamespaces": {"selector": selector}, "extraObjects": [found]});
+    let objects = objects_of(&values);
+    let found = &named(&objects, "ConfigMap", "guard")["data"];
+    (
+        found["label"].as_str().unwrap().to_owned(),
+        found["isInUse"].as_str().unwrap().contains("true"),
+    )
+}
+
+#[test]
+fn guard_of_an_upgrade_looks_for_the_label_of_the_selector() {
+    for (selector, labels, label, is_in_use) in [
+        ("team=a", json!({"team": "a"}), "team=a", true),
+        ("team=a", json!({"team": "b"}), "team=a", false),
+        ("team=", json!({"team": ""}), "team=", true),
+        ("team=", json!({}), "team=", false),
+        ("team", json!({"team": "b"}), "team", true),
+        ("team", json!({"team": ""}), "team", true),
+        ("team", json!({"a": "team"}), "team", false),
+        // Every namespace has it, and nobody can set it.
+        ("kubernetes.io/metadata.name", json!({}), "", false),
+        ("kubernetes.io/metadata.name=shop", json!({}), "", false),
+        ("!team", json!({}), "", false),
+        ("team in (a,b)", json!({}), "", false),
+    ] {
+        assert_eq!(guarded(selector, &labels), (label.to_owned(), is_in_use), "{selector}");
+    }
 }
 
 #[test]

@@ -241,6 +241,13 @@ fn notes_have_the_commands_that_move_the_first_namespace_there_and_back() {
         "{team}"
     );
     assert!(!team.contains("kubectl label namespace"), "{team}");
+    let bare = notes(&json!({"managedNamespaces": {"selector": "team"}}));
+    assert!(
+        bare.contains("NAMESPACE team=true\n") && bare.contains("NAMESPACE team-\n"),
+        "{bare}"
+    );
+    let by_name = notes(&json!({"managedNamespaces": {"selector": "kubernetes.io/metadata.name"}}));
+    assert!(!by_name.contains("kubectl label namespace"), "{by_name}");
     let all = notes(&json!({"managedNamespaces": {"all": true}}));
     assert!(
         all.contains("all namespaces") && !all.contains("kubectl label namespace"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{everything, named, objects_of, render};
+use super::{everything, named, objects, objects_of, render};
 
 /// The values with these below the others.
 fn with_page(mut values: Value) -> Value {
@@ -97,7 +97,7 @@ fn free_spread_constraints_replace_those_of_the_chart() {
     let labels = json!({"app.kubernetes.io/name": "cronwheel", "app.kubernetes.io/instance": "cronwheel"});
     let own = json!({"matchLabels": {"a": "b"}});
     let [replica, page] = pods(json!({"topologySpreadConstraints": [
-        {"topologyKey": "rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}, {"topologyKey": "room", "labelSelector": own},
+        {"topologyKey": "rack", "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}, {"topologyKey": "room", "labelSelector": own.clone()},
     ]}));
     let constraints = replica["topologySpreadConstraints"].as_array().unwrap();
     assert_eq!(constraints.len(), 2);
@@ -106,7 +106,7 @@ fn free_spread_constraints_replace_those_of_the_chart() {
         (&json!("rack"), &json!(2))
     );
     assert_eq!(constraints[0]["labelSelector"], json!({"matchLabels": labels}));
-    assert_eq!(constraints[1]["labelSelector"]["matchLabels"]["a"], "b");
+    assert_eq!(constraints[1]["labelSelector"], own);
     assert!(page.get("topologySpreadConstraints").is_none());
 }
 
@@ -138,6 +138,103 @@ fn every_object_and_pod_has_the_common_labels_and_annotations() {
     assert_eq!(tier(named(&objects, "ServiceAccount", "cronwheel")), "3");
     let selector = &deployment["spec"]["selector"]["matchLabels"];
     assert!(selector.get("team").is_none(), "a selector is immutable");
+}
+
+/// The parser of the tests refuses a key that occurs twice, as strict tools do.
+#[test]
+fn a_label_that_is_given_twice_has_the_value_of_the_single_object() {
+    let label = |team: &str| json!({"team": team, "app.kubernetes.io/name": "other"});
+    let mut values = everything();
+    values["ui"] = json!({"enabled": true, "podLabels": label("page")});
+    values["commonLabels"] = label("platform");
+    values["podLabels"] = label("replicas");
+    for name in ["podMonitor", "prometheusRule", "dashboards"] {
+        values["metrics"][name]["labels"] = label(name);
+    }
+    let objects = objects(&super::render_all(&values).unwrap());
+    let mut teams = Vec::new();
+    for object in &objects {
+        for metadata in [&object["metadata"], &object["spec"]["template"]["metadata"]] {
+            let labels = &metadata["labels"];
+            if labels.is_object() {
+                let name = labels["app.kubernetes.io/name"].as_str().unwrap();
+                assert!(name.starts_with("cronwheel"), "a selector has it: {metadata}");
+                teams.push((object["kind"].as_str().unwrap(), labels["team"].as_str().unwrap()));
+            }
+        }
+    }
+    for (kind, team) in [
+        ("Deployment", "platform"),
+        ("Deployment", "replicas"),
+        ("Deployment", "page"),
+        ("PodMonitor", "podMonitor"),
+        ("PrometheusRule", "prometheusRule"),
+        ("ConfigMap", "dashboards"),
+        ("Pod", "platform"),
+    ] {
+        assert!(teams.contains(&(kind, team)), "{kind} {team}: {teams:?}");
+    }
+}
+
+/// Paths of everything in `metadata` and of references that is no text, though names and labels are texts.
+fn no_texts(path: &str, value: &Value, found: &mut Vec<String>) {
+    const TEXTS: [&str; 8] = [
+        "name",
+        "namespace",
+        "serviceAccountName",
+        "policyName",
+        "priorityClassName",
+        "claimName",
+        "storageClassName",
+        "app.kubernetes.io/instance",
+    ];
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let is_text = TEXTS.contains(&name.as_str()) || path.ends_with("abels");
+                if is_text && !member.is_string() && !member.is_object() {
+                    found.push(format!("{path}.{name}: {member}"));
+                }
+                no_texts(&format!("{path}.{name}"), member, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| no_texts(path, item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn names_that_look_like_numbers_and_booleans_are_texts() {
+    for word in ["2024", "1e3", "true", "null"] {
+        let mut values = everything();
+        values["controller"] = json!({"namespaces": [word], "installation": word, "leaseNamespace": word});
+        values["fullnameOverride"] = json!(word);
+        values["nameOverride"] = json!(word);
+        values["priorityClass"] = json!({"create": true, "name": word});
+        values["serviceAccount"] = json!({"name": word});
+        values["metrics"]["dashboards"] = json!({"enabled": true, "namespace": word});
+        values["tests"] = json!({"namespace": word});
+        let claim = json!({"create": true, "storageClass": word});
+        let page =
+            json!({"enabled": true, "serviceAccount": {"name": word}, "history": {"persistentVolumeClaim": claim}});
+        values["ui"] = page.clone();
+        let mut with_existing_claim = json!({ "ui": page });
+        with_existing_claim["ui"]["history"] = json!({"existingClaim": word});
+        for values in [values, with_existing_claim] {
+            let text = super::render_all_as(word, &super::chart(), &values, &["--namespace", word]).unwrap();
+            let mut found = Vec::new();
+            for object in objects(&text) {
+                no_texts(object["kind"].as_str().unwrap(), &object, &mut found);
+            }
+            assert_eq!(found, Vec::<String>::new(), "{word}");
+        }
+    }
+    // YAML 1.1, which helm reads, has more booleans than the parser of the tests.
+    let text = render(&json!({"controller": {"namespaces": ["no"], "installation": "on"}})).unwrap();
+    for line in ["namespace: \"no\"", "cronwheel.dev/lease: \"on\""] {
+        assert!(text.contains(line), "{line}");
+    }
+    assert!(!text.contains("namespace: no\n"));
 }
 
 #[test]

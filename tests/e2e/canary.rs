@@ -129,8 +129,9 @@ async fn without_a_right_nothing_is_shown(namespace: &Namespace) {
         let mut rights = CANARY_RIGHTS.to_vec();
         rights.remove(lacking);
         let kubeconfig = account_with(namespace, &format!("canary-{lacking}"), &rights).await;
-        let (_, report) = end_of(start_canary(&kubeconfig, &[]));
-        assert_check(&report, "canary", "warning", text);
+        let (code, report) = end_of(start_canary(&kubeconfig, &[]));
+        assert_eq!(code, Some(1), "{report:#}");
+        assert_check(&report, "canary", "failed", text);
         assert_check(&report, "removed", "fine", "deleted");
     }
 }

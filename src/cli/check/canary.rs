@@ -5,6 +5,7 @@
 //! after Ctrl-C and after an error.
 
 pub(super) mod existing;
+mod looks;
 mod plan;
 mod seen;
 mod verdict;
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use self::looks::{Looks, PAUSE, repeated};
 pub(super) use self::{
     plan::Plan,
     seen::{Creator, Seen},
@@ -24,21 +26,26 @@ pub(super) use self::{
 use super::{
     CheckArgs, Sources,
     built_in::time,
-    finding::{Finding, Unread},
+    finding::{Cause, Finding, Unread},
     installation::Managed,
-    reads::{ServerClock, items},
+    reads::{ServerClock, items, no_access},
 };
 use crate::{
     cli::shards::{self, Listing, MemberRow, MemberState},
     controller::clock::Clock,
-    kube_api::{JsonApi, JsonError, objects::classify::error_text},
+    kube_api::{
+        JsonApi, JsonError,
+        objects::classify::{error_text, is_not_permitted},
+    },
 };
-
-/// Pause between two looks at the Jobs.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// The label of the namespaces, for a person who must remove them.
 const LABEL: &str = "cronwheel.dev/canary";
+
+const TITLE: &str = "canary";
+
+/// What the account must be able to do.
+const RIGHTS: &str = "create namespaces and CronJobs, and delete namespaces";
 
 /// The name of the CronJobs.
 const NAME: &str = "canary";
@@ -73,7 +80,10 @@ pub(super) async fn findings(
     interrupted: impl Future<Output = ()>,
 ) -> Vec<Finding> {
     let api = JsonApi::new(sources.client.clone());
-    let (server_clock, _) = ServerClock::read(&api, clock).await;
+    let (server_clock, version) = ServerClock::read(&api, clock).await;
+    if let Some(finding) = no_access(&version) {
+        return vec![finding];
+    }
     let mut findings: Vec<Finding> = server_clock.is_off().into_iter().collect();
     let listing = listing(args, sources).await;
     let managed = listing.iter().flatten().find_map(Managed::of);
@@ -96,7 +106,7 @@ pub(super) async fn findings(
             match observe(&api, &namespaces, first_slot_in + args.wait, interrupted).await {
                 Ok(Some((managed, other))) => judge(&question, &managed, other.as_ref()),
                 Ok(None) => vec![interruption()],
-                Err(unread) => vec![Finding::unread("canary", &unread)],
+                Err(unread) => vec![Finding::unread(TITLE, &unread).into_failed()],
             }
         }
         Err(NotCreated { finding, open }) => {
@@ -110,8 +120,9 @@ pub(super) async fn findings(
     findings
 }
 
+/// A script must not take it for a success.
 fn interruption() -> Finding {
-    Finding::warning("canary", "interrupted before the first run was due", "repeat the check")
+    Finding::failed(TITLE, "interrupted before it showed anything", "repeat the check")
 }
 
 /// Why a canary does not begin.
@@ -134,7 +145,7 @@ async fn create(api: &JsonApi, plan: &Plan, namespaces: &Namespaces) -> Result<D
         created.map_err(|error| NotCreated {
             // The create may still be in progress.
             open: error.code().is_none_or(|code| code >= 500).then(|| name.to_owned()),
-            finding: not_created(&format!("namespace {name}"), &error),
+            finding: not_created(&format!("namespace {name}"), &error, RIGHTS),
         })?;
     }
     let mut first_slot_in = Duration::ZERO;
@@ -142,7 +153,7 @@ async fn create(api: &JsonApi, plan: &Plan, namespaces: &Namespaces) -> Result<D
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
         let created = api.create(&path, &cron_job(NAME)).await;
         let created = created.map_err(|error| NotCreated {
-            finding: not_created(&format!("a CronJob in namespace {namespace}"), &error),
+            finding: not_created(&format!("a CronJob in namespace {namespace}"), &error, RIGHTS),
             open: None,
         })?;
         first_slot_in = until_first_slot(&created.body);
@@ -157,12 +168,22 @@ fn merged(mut labels: Value, others: &BTreeMap<String, String>) -> Value {
     labels
 }
 
-fn not_created(what: &str, error: &JsonError) -> Finding {
-    Finding::warning(
-        "canary",
-        format!("not checked: cannot create {what}: {}", error_text(error)),
-        "repeat the check with an account that may create namespaces and CronJobs, and delete namespaces",
-    )
+/// Says why an object cannot be created. `rights` is what the account must be able to do.
+fn not_created(what: &str, error: &JsonError, rights: &str) -> Finding {
+    let mend = match error {
+        JsonError::Refused {
+            code: code @ (400 | 403 | 422),
+            message,
+        } if !is_not_permitted(*code, message) => {
+            format!(
+                "let the policy, webhook or quota that refuses it admit objects with the label {LABEL}, or run the canary in \
+                 a managed namespace that admits its CronJob: --canary=NAMESPACE"
+            )
+        }
+        _ => Cause::of(error).mend(rights),
+    };
+    let reason = format!("not checked: cannot create {what}: {}", error_text(error));
+    Finding::failed(TITLE, reason, mend)
 }
 
 /// A CronJob whose Jobs have no Pods. The Pods would match no node.
@@ -193,7 +214,8 @@ fn until_first_slot(cron_job: &Value) -> Duration {
 }
 
 /// Looks at the namespaces until the end of the wait, or until another controller has created a Job in the managed one.
-/// `None` if interrupted.
+/// Returns what is in the managed one, and in the other one if it was observed until the end or has a Job. `None` if
+/// interrupted.
 async fn observe(
     api: &JsonApi,
     namespaces: &Namespaces,
@@ -201,22 +223,33 @@ async fn observe(
     interrupted: impl Future<Output = ()>,
 ) -> Result<Option<(Seen, Option<Seen>)>, Unread> {
     let (mut interrupted, mut end) = (pin!(interrupted), pin!(sleep(wait)));
-    let mut is_over = false;
-    while !is_over {
+    let (mut looks, mut is_over, mut is_cut_short) = (Looks::default(), false, false);
+    while !is_over && !is_cut_short {
         tokio::select! {
             () = interrupted.as_mut() => return Ok(None),
             () = end.as_mut() => is_over = true,
             () = sleep(PAUSE) => {}
         }
-        let jobs = jobs(api, &namespaces.managed).await?;
-        is_over |= jobs.iter().any(|job| matches!(Creator::of(job), Creator::Other(_)));
+        let jobs = looks.take(jobs(api, &namespaces.managed).await)?.unwrap_or_default();
+        is_cut_short = jobs.iter().any(|job| matches!(Creator::of(job), Creator::Other(_)));
     }
+    let (managed, other) = tokio::select! {
+        () = interrupted.as_mut() => return Ok(None),
+        seen = repeated(async || look_at_both(api, namespaces).await) => seen?,
+    };
+    Ok(Some((
+        managed,
+        other.filter(|other| !is_cut_short || other.job.is_some()),
+    )))
+}
+
+async fn look_at_both(api: &JsonApi, namespaces: &Namespaces) -> Result<(Seen, Option<Seen>), Unread> {
     let managed = look(api, &namespaces.managed).await?;
     let other = match &namespaces.other {
         Some(other) => Some(look(api, other).await?),
         None => None,
     };
-    Ok(Some((managed, other)))
+    Ok((managed, other))
 }
 
 async fn jobs(api: &JsonApi, namespace: &str) -> Result<Vec<Value>, Unread> {

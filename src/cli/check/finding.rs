@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::kube_api::{JsonError, objects::classify::error_text};
+use crate::kube_api::{JsonError, LeaseError, objects::classify::error_text};
 
 /// How a check ended. Ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,13 +73,23 @@ impl Finding {
 
     /// The finding of a check whose facts cannot be read.
     pub(super) fn unread(title: &'static str, unread: &Unread) -> Finding {
-        let Unread { what, is_denied, .. } = unread;
-        let mend = if *is_denied {
-            format!("repeat the check with an account that may {what}")
-        } else {
-            "repeat the check".to_owned()
+        Finding::warning(title, unread.to_string(), unread.mend())
+    }
+
+    /// The finding of a command that can check nothing, because it cannot read these facts.
+    pub(super) fn nothing_read(title: &'static str, unread: &Unread) -> Finding {
+        Finding::without_access(unread).unwrap_or_else(|| Finding::unread(title, unread).into_failed())
+    }
+
+    /// The finding of a command whose first request failed, if no other one can succeed: there is no API server, or no
+    /// account.
+    pub(super) fn without_access(unread: &Unread) -> Option<Finding> {
+        let mend = match unread.cause {
+            Cause::Unanswered => "check --kubeconfig and --context, and kubectl version".to_owned(),
+            Cause::Credentials => unread.mend(),
+            Cause::Denied | Cause::Other => return None,
         };
-        Finding::warning(title, unread.to_string(), mend)
+        Some(Finding::failed("API server", unread.to_string(), mend))
     }
 
     /// The finding as one that fails.
@@ -91,12 +101,54 @@ impl Finding {
     }
 }
 
+/// Why a request has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The API server does not answer.
+    Unanswered,
+    /// The API server does not accept the credentials.
+    Credentials,
+    /// The account lacks the right.
+    Denied,
+    /// Another one. A repetition may succeed.
+    Other,
+}
+
+impl Cause {
+    /// Returns the cause of a failed request.
+    pub(super) fn of(error: &JsonError) -> Cause {
+        match error {
+            JsonError::Unanswered(_) => Cause::Unanswered,
+            JsonError::Refused { code, .. } => Cause::of_code(*code),
+            JsonError::Unreadable(_) => Cause::Other,
+        }
+    }
+
+    /// Admission does not concern reads, so only authorization answers them with 403.
+    fn of_code(code: u16) -> Cause {
+        match code {
+            401 => Cause::Credentials,
+            403 => Cause::Denied,
+            _ => Cause::Other,
+        }
+    }
+
+    /// Returns the remedy. `what` is the request: `list jobs in all namespaces`.
+    pub(super) fn mend(self, what: &str) -> String {
+        match self {
+            Cause::Credentials => "check --kubeconfig and --context, and kubectl auth whoami".to_owned(),
+            Cause::Denied => format!("repeat the check with an account that may {what}"),
+            Cause::Unanswered | Cause::Other => "repeat the check".to_owned(),
+        }
+    }
+}
+
 /// Facts that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unread {
     /// The verb, the resource and the place: `list jobs in all namespaces`.
     pub(super) what: String,
-    pub(super) is_denied: bool,
+    pub(super) cause: Cause,
     message: String,
 }
 
@@ -104,23 +156,41 @@ impl Unread {
     pub(super) fn new(what: impl Into<String>, error: &JsonError) -> Unread {
         Unread {
             what: what.into(),
-            is_denied: matches!(error.code(), Some(401 | 403)),
+            cause: Cause::of(error),
             message: error_text(error),
         }
+    }
+
+    /// The same for a request about Leases.
+    pub(super) fn of_leases(what: impl Into<String>, error: &LeaseError) -> Unread {
+        let (cause, message) = match error {
+            LeaseError::Unanswered { source, .. } => (Cause::Unanswered, error_text(source)),
+            LeaseError::Refused { code, message, .. } => (Cause::of_code(*code), format!("{message} ({code})")),
+            LeaseError::Unreadable { message, .. } => (Cause::Other, format!("the answer cannot be read: {message}")),
+        };
+        Unread {
+            what: what.into(),
+            cause,
+            message,
+        }
+    }
+
+    /// What makes the facts known.
+    pub(super) fn mend(&self) -> String {
+        self.cause.mend(&self.what)
     }
 }
 
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unread {
-            what,
-            is_denied,
-            message,
-        } = self;
-        if *is_denied {
-            write!(f, "not checked: the account may not {what}")
-        } else {
-            write!(f, "not checked: cannot {what}: {message}")
+        let Unread { what, cause, message } = self;
+        match cause {
+            Cause::Denied => write!(f, "not checked: the account may not {what}"),
+            Cause::Credentials => write!(
+                f,
+                "not checked: the API server does not accept the credentials: {message}"
+            ),
+            Cause::Unanswered | Cause::Other => write!(f, "not checked: cannot {what}: {message}"),
         }
     }
 }

@@ -9,15 +9,13 @@ use super::{
     cluster::{self, ADMISSION, FLOW_CONTROL, Right},
     finding::{Finding, Unread},
     options::{Known, TimedCronJobs, is_run_by_cronwheel},
-    reads::{ServerClock, batch, get, items_of, parameter},
+    reads::{ServerClock, batch, get, items_of, no_access, parameter},
     switch::Switch,
 };
 use crate::{
     controller::clock::Clock,
     explain::Survey,
-    kube_api::{
-        JsonApi, JsonError, access_review::AccessRequest, objects::encode::EVENT_COMPONENT, page_sizes::PAGE_SIZE,
-    },
+    kube_api::{JsonApi, access_review::AccessRequest, objects::encode::EVENT_COMPONENT, page_sizes::PAGE_SIZE},
 };
 
 /// Where the chart is installed by default.
@@ -26,11 +24,10 @@ const NAMESPACE: &str = "kube-system";
 /// Returns all findings; one alone if the API server does not answer.
 pub(super) async fn findings(args: &CheckArgs, api: &JsonApi, clock: &Clock) -> Vec<Finding> {
     let (clock, version) = ServerClock::read(api, clock).await;
-    let version = match version {
-        Ok(version) => Ok(version),
-        Err(error @ JsonError::Unanswered(_)) => return vec![unreachable(&error)],
-        Err(error) => Err(Unread::new("get /version", &error)),
-    };
+    if let Some(finding) = no_access(&version) {
+        return vec![finding];
+    }
+    let version = version.map_err(|error| Unread::new("get /version", &error));
     let mut findings = vec![cluster::version(&version), clock.finding()];
     let group = async |path: &str| get(api, path, &format!("get {path}")).await;
     findings.push(cluster::policies(&group(ADMISSION).await));
@@ -40,16 +37,9 @@ pub(super) async fn findings(args: &CheckArgs, api: &JsonApi, clock: &Clock) -> 
     findings
 }
 
-fn unreachable(error: &JsonError) -> Finding {
-    Finding::failed(
-        "API server",
-        Unread::new("reach the API server", error).to_string(),
-        "check --kubeconfig and --context, and kubectl version",
-    )
-}
-
-async fn rights(api: &JsonApi, lease_namespace: &str) -> [Finding; 2] {
-    let (granted, installs) = (cluster::granted(lease_namespace), cluster::installs(NAMESPACE));
+/// Reviews the rights for a release in the namespace of its Leases, as the chart installs it by default.
+async fn rights(api: &JsonApi, namespace: &str) -> [Finding; 2] {
+    let (granted, installs) = (cluster::granted(namespace), cluster::installs(namespace));
     let (granted, installs) = (reviewed(api, granted).await, reviewed(api, installs).await);
     [
         cluster::rights(

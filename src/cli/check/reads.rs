@@ -48,6 +48,12 @@ impl ServerClock<'_> {
     }
 }
 
+/// The finding of a command that can read nothing: the read of the version failed for a reason that holds for every request.
+pub(super) fn no_access(version: &Result<Value, JsonError>) -> Option<Finding> {
+    let error = version.as_ref().err()?;
+    Finding::without_access(&Unread::new("reach the API server", error))
+}
+
 /// Reads an object or a document; `None` if it does not exist. `what` is the verb, the resource and the place.
 pub(super) async fn get(api: &JsonApi, path: &str, what: &str) -> Result<Option<Value>, Unread> {
     match api.get(path).await {

@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::{
     CheckArgs, Sources,
     cluster::ADMISSION,
-    finding::{Finding, Unread},
+    finding::{Cause, Finding, Unread},
     installation::{Managed, Runs, leaders, replicas},
     options::{Known, TimedCronJobs, has_options, offset},
+    own_policies,
     policy::{Owner, Policies},
     reads::{ServerClock, batch, items, items_of, parameter},
     requirements::Requirements,
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     cli::shards::{self, Listing},
     controller::clock::Clock,
-    kube_api::{JsonApi, LeaseError, objects::classify::error_text},
+    kube_api::{JsonApi, LeaseError},
 };
 
 /// Returns all findings; one alone if there is no installation.
@@ -28,14 +29,13 @@ pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock)
     let known = match searched {
         Ok(Some((_, known))) => known,
         Ok(None) => return vec![absent(args, &sources.lease_namespaces)],
-        Err(error) => return vec![unread_leases(&error)],
+        Err(error) => return vec![unread_leases(&error, &sources.lease_namespaces)],
     };
     let (clock, _) = ServerClock::read(&api, clock).await;
     let now = clock.now();
     let listing = Listing::of(&known);
     let published = Managed::of(&listing);
     let requirements = published.as_ref().and_then(Managed::requirements);
-    let managed = published.unwrap_or(Managed::All);
     let mut findings: Vec<Finding> = clock.is_off().into_iter().collect();
     findings.extend([replicas(&listing, now), leaders(&listing)]);
     let installation = args.installation.to_string();
@@ -44,6 +44,10 @@ pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock)
         lease_namespace: &known.namespace,
     };
     findings.push(policy(&api, owner, requirements.as_ref(), now).await);
+    let Some(managed) = published else {
+        findings.push(unknown_namespaces());
+        return findings;
+    };
     let selected = selected(&api, &managed).await;
     match &selected {
         Ok(selected) => findings.push(managed.finding(selected)),
@@ -66,16 +70,31 @@ fn absent(args: &CheckArgs, namespaces: &[String]) -> Finding {
     )
 }
 
-fn unread_leases(error: &LeaseError) -> Finding {
-    let reason = format!("not checked: {}", error_text(error));
-    let mend = "repeat the check with an account that may list leases in the namespace of the Leases";
-    Finding::warning("replicas", reason, mend)
+fn unread_leases(error: &LeaseError, namespaces: &[String]) -> Finding {
+    let what = format!("list leases in namespace {}", namespaces.join(" or "));
+    Finding::nothing_read("replicas", &Unread::of_leases(what, error))
+}
+
+/// The finding of an installation whose replicas have gone with their settings. What depends on the managed namespaces
+/// cannot be judged.
+fn unknown_namespaces() -> Finding {
+    Finding::warning(
+        "namespaces",
+        "not known, because no replica publishes its settings; runs and options are not checked",
+        "start a replica and repeat the check",
+    )
 }
 
 async fn policy(api: &JsonApi, owner: Owner<'_>, managed: Option<&Requirements>, now: Timestamp) -> Finding {
     let read = async |plural: &str| {
         let what = format!("list {plural}.admissionregistration.k8s.io");
-        items(api, &format!("{ADMISSION}/{plural}"), "", &what).await
+        match items(api, &format!("{ADMISSION}/{plural}"), "", &what).await {
+            Err(unread) if unread.cause == Cause::Denied => {
+                let own = own_policies::read(api, plural, owner.lease_namespace).await;
+                own.ok_or(unread)
+            }
+            read => read,
+        }
     };
     let policies = read("validatingadmissionpolicies").await;
     let bindings = read("validatingadmissionpolicybindings").await;
@@ -128,7 +147,7 @@ async fn runs(
     let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(has_options));
     let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
     // A replica of some namespaces may not list the others.
-    if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.is_denied) {
+    if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.cause == Cause::Denied) {
         listed = batch(api, "cronjobs", &names, keep).await;
     }
     for cron_job in &cron_jobs {

@@ -180,6 +180,10 @@ pub(super) async fn check_names_each_right_that_its_account_lacks(namespace: Nam
     let complete = account_with(&namespace, "all", &CHECK_RIGHTS).await;
     let is_granted = async || unchecked(&namespace, &complete).is_empty();
     assert!(wait(is_granted).await, "{:?}", unchecked(&namespace, &complete));
+    // That of the replicas may list no policy. It may get those of its release, which its rights name.
+    let of_replicas = &namespace.control_plane.controller_kubeconfig;
+    let is_granted = async || unchecked(&namespace, of_replicas).is_empty();
+    assert!(wait(is_granted).await, "{:?}", unchecked(&namespace, of_replicas));
     for (number, (verb, _, resource)) in CHECK_RIGHTS.iter().enumerate() {
         let mut rights = CHECK_RIGHTS.to_vec();
         rights.remove(number);

@@ -101,9 +101,13 @@ async fn canary_fails_at_the_first_job_of_the_built_in_controller() {
     let clock = Clock::simulated(begun());
     let ((text, error), ()) = tokio::join!(run_canary_by(&clock, &api), built_in(&api, true));
     assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
-    let expected = "✗ managed namespace     kube-controller-manager created Job canary-29455385 2s after its slot in the \
+    let expected = "✗ managed namespace   kube-controller-manager created Job canary-29455385 2s after its slot in the \
                     namespace with cronwheel.dev/managed=true: the built-in controller is not stopped there";
     assert_eq!(text.lines().next(), Some(expected));
+    assert!(
+        !text.contains("unmanaged namespace"),
+        "it was not observed for 15 s: {text}"
+    );
     assert!(clock.now().duration_since(begun()).as_secs() < 35, "{}", clock.now());
     assert_removed(&api).await;
 }
@@ -132,9 +136,9 @@ async fn an_interrupted_canary_is_removed() {
     let clock = Clock::simulated(begun());
     let interrupted = tokio::time::sleep(Duration::from_secs(5));
     let (text, error) = run_until(client(&api, Documents::new()), &["--canary"], &clock, interrupted).await;
-    assert!(error.is_none(), "{error:?}");
+    assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
     assert!(
-        text.starts_with("! canary    interrupted before the first run was due"),
+        text.starts_with("✗ canary    interrupted before it showed anything"),
         "{text}"
     );
     assert!(
@@ -152,9 +156,9 @@ async fn a_canary_that_cannot_be_created_is_removed() {
         ..Rule::new(Fault::Forbid("no CronJobs here".to_owned()))
     });
     let (text, error) = run_canary(&api).await;
-    assert!(error.is_none(), "{error:?}");
+    assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
     assert!(
-        text.starts_with("! canary    not checked: cannot create a CronJob in namespace cronwheel-canary-"),
+        text.starts_with("✗ canary    not checked: cannot create a CronJob in namespace cronwheel-canary-"),
         "{text}"
     );
     assert!(text.contains("no CronJobs here"), "{text}");
@@ -210,7 +214,7 @@ async fn a_create_without_an_answer_is_not_called_removed() {
             ..Rule::new(fault)
         });
         let (text, error) = run_canary(&api).await;
-        assert!(error.is_none(), "{error:?}: {text}");
+        assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
         assert!(text.contains(expected), "{text}");
         assert_eq!(
             text.contains("to mend: kubectl delete namespace cronwheel-canary-1767323070000-"),
@@ -228,9 +232,9 @@ async fn canary_creates_nothing_for_named_namespaces() {
     install_with(&api, 1, begun(), "namespaces=shop").await;
     let version = api.version();
     let (text, error) = run_canary(&api).await;
-    assert!(error.is_none(), "{error:?}: {text}");
+    assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
     assert!(
-        text.starts_with("! canary   not checked: the replicas manage namespaces by their names (shop)"),
+        text.starts_with("✗ canary   not checked: the replicas manage namespaces by their names (shop)"),
         "{text}"
     );
     assert_eq!(api.version(), version, "nothing is written");
@@ -291,7 +295,7 @@ async fn canary_in_an_existing_namespace_fails_without_its_rights() {
     for (resource, expected) in [
         (
             Resource::CronJob,
-            "✗ canary    cannot create a CronJob in namespace shop: ",
+            "✗ canary    not checked: cannot create a CronJob in namespace shop: ",
         ),
         (
             Resource::Job,
@@ -309,4 +313,93 @@ async fn canary_in_an_existing_namespace_fails_without_its_rights() {
         assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
         assert!(text.starts_with(expected), "{text}");
     }
+}
+
+/// Fails the lists of Jobs, so many of them or all.
+fn without_jobs(api: &Api, times_max: Option<u32>) {
+    api.faults().add(Rule {
+        resource: Some(Resource::Job),
+        verbs: vec![apisim::Verb::List],
+        times_max,
+        ..Rule::new(Fault::Unavailable)
+    });
+}
+
+/// An API server that restarts answers 503 for some seconds.
+#[tokio::test(start_paused = true)]
+async fn canary_outlasts_looks_that_fail() {
+    for form in ["--canary", "--canary=shop"] {
+        let api = api();
+        without_jobs(&api, Some(5));
+        let clock = Clock::simulated(begun());
+        let arguments = [form];
+        let canary = run(client(&api, Documents::new()), &arguments, &clock);
+        let ((text, error), ()) = tokio::join!(canary, cronwheel(&api));
+        assert!(error.is_none(), "{form}: {error:?}: {text}");
+        assert!(
+            text.contains("✓ ") && text.contains("created Job canary-29455385"),
+            "{form}: {text}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn canary_that_sees_nothing_fails() {
+    for form in ["--canary", "--canary=shop"] {
+        let api = api();
+        without_jobs(&api, None);
+        let clock = Clock::simulated(begun());
+        let (text, error) = run(client(&api, Documents::new()), &[form], &clock).await;
+        assert_eq!(error.as_deref(), Some("1 check failed"), "{form}: {text}");
+        assert!(
+            text.starts_with("✗ canary    not checked: cannot list jobs in namespace "),
+            "{text}"
+        );
+        let seconds = clock.now().duration_since(begun()).as_secs();
+        assert!((45..70).contains(&seconds), "{form}: {seconds}");
+    }
+}
+
+/// The message says who refuses it, and another account would not help.
+#[tokio::test(start_paused = true)]
+async fn canary_refused_by_admission_names_the_refusal_and_not_the_account() {
+    let message = "admission webhook \"policy\" denied the request: label team is required";
+    for (resource, form) in [
+        (Resource::Namespace, "--canary"),
+        (Resource::CronJob, "--canary"),
+        (Resource::CronJob, "--canary=shop"),
+    ] {
+        for (fault, is_of_account) in [(Fault::Forbid(message.to_owned()), false), (Fault::NotPermitted, true)] {
+            let api = api();
+            api.faults().add(Rule {
+                resource: Some(resource),
+                verbs: vec![apisim::Verb::Create],
+                ..Rule::new(fault)
+            });
+            let clock = Clock::simulated(begun());
+            let (text, error) = run(client(&api, Documents::new()), &[form], &clock).await;
+            assert_eq!(error.as_deref(), Some("1 check failed"), "{form}: {text}");
+            assert!(text.starts_with("✗ canary    not checked: cannot create "), "{text}");
+            assert_eq!(text.contains(message), !is_of_account, "{text}");
+            assert_eq!(
+                text.contains("with an account that may create"),
+                is_of_account,
+                "{text}"
+            );
+            assert_eq!(text.contains("--canary=NAMESPACE"), !is_of_account, "{text}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn canary_without_an_api_server_creates_nothing() {
+    let api = api();
+    api.faults().add(Rule::new(Fault::Outage));
+    let (text, error) = run_canary(&api).await;
+    assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
+    assert!(
+        text.starts_with("✗ API server   not checked: cannot reach the API server: "),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 4, "{text}");
 }

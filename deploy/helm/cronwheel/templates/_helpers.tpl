@@ -13,19 +13,43 @@
 {{- end }}
 {{- end }}
 
+{{- /* toYaml quotes a name that YAML would read as a number or a boolean, such as 2024. */}}
 {{- define "cronwheel.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "cronwheel.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "cronwheel.name" . | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end }}
 
-{{- define "cronwheel.labels" -}}
-{{ include "cronwheel.selectorLabels" . }}
+{{- /* The labels of an object: those of the chart by name, the common ones, and those of each map in the rest of the list,
+which win. Nothing replaces those of the chart, by which objects select each other. */}}
+{{- define "cronwheel.labelsWith" -}}
+{{- $own := include (index . 1) (first .) | trim }}
+{{- $more := deepCopy (default dict (first .).Values.commonLabels) }}
+{{- range slice . 2 }}
+{{- $more = mergeOverwrite $more (deepCopy (default dict .)) }}
+{{- end }}
+{{- range $key, $_ := fromYaml $own }}
+{{- $_ := unset $more $key }}
+{{- end }}
+{{- $own }}
+{{- with $more }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The labels about the chart, apart from those that select. */}}
+{{- define "cronwheel.chartLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
 {{- end }}
+
+{{- define "cronwheel.ownLabels" -}}
+{{ include "cronwheel.selectorLabels" . }}
+{{ include "cronwheel.chartLabels" . }}
+{{- end }}
+
+{{- define "cronwheel.labels" -}}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownLabels") }}
 {{- end }}
 
 {{- /* The annotations of an object: the common ones, and those of each map in the list after the context, which win. */}}
@@ -94,12 +118,14 @@ dnsConfig:
 {{- define "cronwheel.subjects" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "cronwheel.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "cronwheel.serviceAccountName" . | toYaml }}
+  namespace: {{ .Release.Namespace | toYaml }}
 {{- end }}
 
-{{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. */}}
+{{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. The bound is that of the
+program, which would not start. */}}
 {{- define "cronwheel.namespaces" -}}
+{{- $bytesMax := 16384 }}
 {{- $name := "kubernetes.io/metadata.name" }}
 {{- with .Values.controller.namespaces }}
 {{- printf "%s in (%s)" $name (join "," .) }}
@@ -111,7 +137,11 @@ subjects:
 {{- with .Values.managedNamespaces.exclude }}
 {{- $requirements = append $requirements (printf "%s notin (%s)" $name (join "," .)) }}
 {{- end }}
-{{- join "," $requirements }}
+{{- $selector := join "," $requirements }}
+{{- if gt (len $selector) $bytesMax }}
+{{- fail (printf "managedNamespaces.selector and managedNamespaces.exclude make a label selector of %d bytes, and cronwheel takes at most %d: select by a label that the other namespaces lack, instead of naming these in managedNamespaces.exclude" (len $selector) $bytesMax) }}
+{{- end }}
+{{- $selector }}
 {{- end }}
 {{- end }}
 
@@ -137,27 +167,35 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{- /* The label that makes a namespace match, as `kubectl label` sets it; empty if no single label does. */}}
+{{- /* The label that makes a namespace match, as `KEY=VALUE`, or as `KEY` if any value does; empty if no single label does, or
+if nobody can set it. */}}
 {{- define "cronwheel.managedLabel" -}}
-{{- if not (or .Values.controller.namespaces .Values.managedNamespaces.all) }}
-{{- $label := regexFind "^[^!=, ]+(=[^=, ]*)?$" .Values.managedNamespaces.selector }}
-{{- if and $label (not (contains "=" $label)) }}
-{{- $label = printf "%s=true" $label }}
+{{- if not (or .Values.controller.namespaces .Values.managedNamespaces.all (include "cronwheel.selectsByName" .)) }}
+{{- regexFind "^[^!=, ]+(=[^=, ]*)?$" .Values.managedNamespaces.selector }}
 {{- end }}
-{{- $label }}
+{{- end }}
+
+{{- /* A label as `kubectl label` sets it. */}}
+{{- define "cronwheel.labelToSet" -}}
+{{- contains "=" . | ternary . (printf "%s=true" .) }}
+{{- end }}
+
+{{- /* Whether the selector is only about the label that the API server sets to the name of a namespace; empty if not. */}}
+{{- define "cronwheel.selectsByName" -}}
+{{- if regexMatch "^kubernetes\\.io/metadata\\.name( *[=!][^,]*| +(in|notin) *\\([^)]*\\))?$" .Values.managedNamespaces.selector -}}
+true
 {{- end }}
 {{- end }}
 
 {{- /* The Pod of `helm test` has another name, so that no object of the replicas selects it. */}}
-{{- define "cronwheel.testLabels" -}}
+{{- define "cronwheel.ownTestLabels" -}}
 app.kubernetes.io/name: {{ include "cronwheel.name" . }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
+{{ include "cronwheel.chartLabels" . }}
 {{- end }}
+
+{{- define "cronwheel.testLabels" -}}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownTestLabels") }}
 {{- end }}
 
 {{- define "cronwheel.uiFullname" -}}
@@ -167,17 +205,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The Pod of the page has another name, so that no object of the replicas selects it. */}}
 {{- define "cronwheel.uiSelectorLabels" -}}
 app.kubernetes.io/name: {{ include "cronwheel.name" . }}-ui
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
+{{- end }}
+
+{{- define "cronwheel.ownUiLabels" -}}
+{{ include "cronwheel.uiSelectorLabels" . }}
+{{ include "cronwheel.chartLabels" . }}
 {{- end }}
 
 {{- define "cronwheel.uiLabels" -}}
-{{ include "cronwheel.uiSelectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- include "cronwheel.labelsWith" (list . "cronwheel.ownUiLabels") }}
 {{- end }}
 
 {{- define "cronwheel.uiServiceAccountName" -}}
@@ -191,8 +228,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "cronwheel.uiSubjects" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "cronwheel.uiServiceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "cronwheel.uiServiceAccountName" . | toYaml }}
+  namespace: {{ .Release.Namespace | toYaml }}
 {{- end }}
 
 {{- /* The claim of the history; empty without one. */}}

@@ -2,8 +2,10 @@
 no namespace has the label by which the new ones select theirs. */}}
 {{- define "cronwheel.upgradeGuard" -}}
 {{- $label := include "cronwheel.managedLabel" . }}
-{{- if and $label (include "cronwheel.isScopeChanged" .) (not (include "cronwheel.isLabelInUse" $label)) }}
-{{- fail (printf "after this upgrade no CronJob would run: the running replicas of this release work in other namespaces, and no namespace has the label %s. Either label the namespaces of this release before the upgrade: kubectl label namespace NAMESPACE %s. Or keep all namespaces: --set managedNamespaces.all=true" $label $label) }}
+{{- if and $label (include "cronwheel.isScopeChanged" .) }}
+{{- if not (include "cronwheel.isLabelInUse" (list $label (lookup "v1" "Namespace" "" "").items)) }}
+{{- fail (printf "after this upgrade no CronJob would run: the running replicas of this release work in other namespaces, and no namespace has the label %s. Either label the namespaces of this release before the upgrade: kubectl label namespace NAMESPACE %s. Or keep all namespaces: --set managedNamespaces.all=true" $label (include "cronwheel.labelToSet" $label)) }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -21,11 +23,13 @@ true
 {{- end }}
 {{- end }}
 
-{{- /* Whether a namespace has a label; empty if none has. */}}
+{{- /* Whether a namespace in the list after the label has this label; empty if none has. Without a value, any value counts. */}}
 {{- define "cronwheel.isLabelInUse" -}}
-{{- $pair := splitn "=" 2 . }}
-{{- range (lookup "v1" "Namespace" "" "").items }}
-{{- if eq (toString (get (default dict .metadata.labels) $pair._0)) $pair._1 -}}
+{{- $label := first . }}
+{{- $pair := splitn "=" 2 $label }}
+{{- range last . }}
+{{- $labels := default dict .metadata.labels }}
+{{- if and (hasKey $labels $pair._0) (or (not (contains "=" $label)) (eq (get $labels $pair._0) $pair._1)) -}}
 true
 {{- end }}
 {{- end }}

@@ -7,14 +7,14 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{Creator, PAUSE, Seen, cron_job, interruption, jobs, until_first_slot, verdict};
+use super::{
+    Creator, Looks, PAUSE, Seen, TITLE, cron_job, interruption, jobs, not_created, repeated, until_first_slot, verdict,
+};
 use crate::{
     cli::check::finding::{Finding, Unread},
     controller::clock::Clock,
     kube_api::{JsonApi, objects::classify::error_text},
 };
-
-const TITLE: &str = "canary";
 
 /// The CronJob of a run.
 struct Canary<'a> {
@@ -41,13 +41,10 @@ pub(in crate::cli::check) async fn findings(
             let observed = canary.observe(&created.body, end, interrupted).await;
             observed.unwrap_or_else(|unread| Finding::unread(TITLE, &unread).into_failed())
         }
-        Err(error) => Finding::failed(
-            TITLE,
-            format!(
-                "cannot create a CronJob in namespace {namespace}: {}",
-                error_text(&error)
-            ),
-            "repeat the check with an account that may create and delete CronJobs and list Jobs there",
+        Err(error) => not_created(
+            &format!("a CronJob in namespace {namespace}"),
+            &error,
+            "create and delete CronJobs and list Jobs there",
         ),
     };
     vec![shown, canary.remove().await]
@@ -67,20 +64,26 @@ impl Canary<'_> {
             let owners = job["metadata"]["ownerReferences"].as_array();
             owners.into_iter().flatten().any(|owner| owner["uid"] == *uid)
         };
-        let mut is_over = false;
+        let namespace = self.namespace;
+        let look = async || jobs(self.api, namespace).await;
+        let (mut looks, mut is_over) = (Looks::default(), false);
         while !is_over {
             tokio::select! {
                 () = interrupted.as_mut() => return Ok(interruption()),
                 () = end.as_mut() => is_over = true,
                 () = sleep(PAUSE) => {}
             }
-            let mut jobs = jobs(self.api, self.namespace).await?;
+            let found = if is_over {
+                Some(repeated(look).await?)
+            } else {
+                looks.take(look().await)?
+            };
+            let mut jobs = found.unwrap_or_default();
             jobs.retain(is_own);
             if let Some(finding) = self.judge(&Seen::of(&jobs, &[], &[])) {
                 return Ok(finding);
             }
         }
-        let namespace = self.namespace;
         Ok(Finding::failed(
             TITLE,
             format!("nobody created a Job of the CronJob in namespace {namespace} in time"),

@@ -82,7 +82,7 @@ impl Plan {
 }
 
 fn not_checked(reason: &str) -> Finding {
-    Finding::warning(
+    Finding::failed(
         "canary",
         format!("not checked: {reason}"),
         "cronwheel check says whether the policy is bound and a replica acts, and which Jobs of the last hour are of another \

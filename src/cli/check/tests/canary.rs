@@ -179,19 +179,19 @@ fn the_namespaces_are_those_that_the_replicas_manage() {
         (
             None,
             Some("namespaces=shop,team"),
-            "! canary: not checked: the replicas manage namespaces by their names (shop, team), and a new namespace is none of \
+            "✗ canary: not checked: the replicas manage namespaces by their names (shop, team), and a new namespace is none of \
              them",
         ),
         (
             None,
             Some("namespace-selector=kubernetes.io/metadata.name in (shop,team) namespaces=*"),
-            "! canary: not checked: kubernetes.io/metadata.name in (shop,team) selects namespaces by \
+            "✗ canary: not checked: kubernetes.io/metadata.name in (shop,team) selects namespaces by \
              kubernetes.io/metadata.name, which cannot be given to a new namespace",
         ),
         (
             Some("a in (x,y),a!=x"),
             None,
-            "! canary: not checked: no labels are known that a in (x,y),a!=x selects",
+            "✗ canary: not checked: no labels are known that a in (x,y),a!=x selects",
         ),
     ] {
         assert_eq!(planned(given, settings), expected);

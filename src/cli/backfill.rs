@@ -230,6 +230,7 @@ fn plan(args: &BackfillArgs, cron_job: &CronJobView<'_>, window: Window) -> Resu
         running: &cron_job.running_jobs(),
         policy: cron_job.facts.concurrency_policy,
         cursor: cron_job.facts.last_schedule_time,
+        has_seconds: cron_job.facts.schedule.has_seconds() && !cron_job.ignores_options(),
         has_unknown: args.include_unknown,
     }))
 }

@@ -268,17 +268,6 @@ fn a_clock_change_of_the_namespace_begins_and_ends() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_not_given_as_its_own_example() {
-    let schedule = CronJobSchedule::new("* * * * *", None, &Zone::utc());
-    let get = |name: &str| (name == "cronwheel.dev/spread").then_some("10m");
-    assert_eq!(
-        schedule.with_options("hello", get, 0).options().invalid[0].to_string(),
-        "annotation cronwheel.dev/spread is \"10m\": it is not shorter than 60 s, the shortest time between two runs; the \
-         CronJob runs as without it"
-    );
-}
-
-#[test]
 fn an_invalid_default_of_the_namespace_is_reported_for_its_cron_jobs() {
     let invalid = |of_namespace| within(("", ""), of_namespace).options().invalid[0].to_string();
     assert_eq!(

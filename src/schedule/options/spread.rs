@@ -14,7 +14,8 @@ const FIRST_DAY: i64 = 946_684_800;
 const N_DAYS: i64 = 8 * 366;
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Activations of the option `schedule` that are compared: an hour of every second, or a day of every minute.
+/// Activations of the option `schedule` that are compared, of all its lines together: an hour of every second, or more than
+/// two days of every minute. Each costs a search.
 const N_WALKED: usize = 3_600;
 
 /// Reads a window: a Go duration of whole seconds, shorter than the distance between any two slots.
@@ -88,11 +89,11 @@ fn shortest_distance_seconds(schedule: &Schedule) -> Option<i64> {
 
 /// The shortest distance in the first activations of several schedules, from the first day on.
 fn shortest_of_walk(schedule: &Schedule) -> Option<i64> {
-    let utc = Zone::utc();
-    let activations = std::iter::successors(schedule.next_second(FIRST_DAY, &utc), |at| {
-        schedule.next_second(*at, &utc)
-    });
-    let activations: Vec<i64> = activations.take(N_WALKED).collect();
+    let mut activations: Vec<i64> = schedule
+        .wall_times_of_lines_after(FIRST_DAY - 1)
+        .take(N_WALKED)
+        .collect();
+    activations.dedup();
     distances(&activations).min()
 }
 

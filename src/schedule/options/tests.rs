@@ -199,6 +199,10 @@ fn the_option_schedule_replaces_the_activations() {
     // The distance between two runs bounds the window.
     assert_eq!(problems(&schedule("hello", "*/20 * * * * *", Some("19s"))), 0);
     assert_eq!(problems(&schedule("hello", "*/20 * * * * *", Some("20s"))), 1);
+    // A run of the year's first second counts.
+    let yearly = "0 0 * * * *\n30 0 0 1 1 *";
+    assert_eq!(problems(&schedule("hello", yearly, Some("29s"))), 0);
+    assert_eq!(problems(&schedule("hello", yearly, Some("30s"))), 1);
     let longest = "a".repeat(51);
     assert_eq!(problems(&schedule(&longest, "*/20 * * * * *", None)), 0);
     let too_long = schedule(&"a".repeat(52), "*/20 * * * * *", None);

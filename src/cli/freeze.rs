@@ -3,16 +3,19 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::Args;
-use jiff::{RoundMode, SignedDuration, Span, SpanRelativeTo, Timestamp, TimestampRound, Unit};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use serde_json::{Value, json};
 
-use super::{args::values::parse_namespace, error::CommandError};
+use super::{
+    args::values::{duration, parse_namespace},
+    error::CommandError,
+};
 use crate::{
     explain::calendar::{duration_text, local_text},
     kube_api::{JsonApi, JsonError, objects::classify::is_not_permitted},
     schedule::{
         Zone,
-        options::{Freeze, NamespaceOptions, OptionName},
+        options::{Freeze, NamespaceOptions, OptionName, freeze_end},
     },
     telemetry::logging::escaped,
 };
@@ -68,15 +71,12 @@ enum Until {
 }
 
 fn parse_until(text: &str) -> Result<Until, String> {
-    if let Ok(instant) = text.parse() {
+    if let Some(instant) = freeze_end(text) {
         return Ok(Until::At(instant));
     }
-    let span: Option<Span> = text.parse().ok();
-    // Months and years have no fixed length.
-    let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
     let remedy = "write an instant with its offset from UTC, such as 2026-12-27T06:00:00Z, or a duration from now, such \
                   as 2h or 3d";
-    duration.map(Until::After).ok_or_else(|| remedy.to_owned())
+    duration(text).map(Until::After).ok_or_else(|| remedy.to_owned())
 }
 
 impl Until {
@@ -196,9 +196,13 @@ fn thawed_text(namespace: &str, until: &str, freeze: Option<&Freeze>, now: Times
     format!("namespace {namespace} is no longer frozen; the freeze would have ended at {end}{reason}")
 }
 
-/// An instant in UTC, and how far from now it is.
+/// An instant in UTC, and how far from now it is, unless that is beyond all plans.
 fn end_text(end: Timestamp, now: Timestamp) -> String {
+    const FAR: SignedDuration = SignedDuration::from_hours(100 * 366 * 24);
     let distance = end.duration_since(now);
+    if distance > FAR {
+        return local_text(end, &Zone::utc());
+    }
     let distance_text = duration_text(distance.as_secs().unsigned_abs());
     let direction = if distance.is_positive() { "from now" } else { "ago" };
     format!("{}, {distance_text} {direction}", local_text(end, &Zone::utc()))
@@ -248,6 +252,7 @@ mod tests {
         for (text, end) in [
             ("2026-12-27T06:00:00Z", "2026-12-27T06:00:00Z"),
             ("2026-12-27T06:00:00+01:00", "2026-12-27T05:00:00Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00Z"),
             ("2h", "2026-05-05T12:00:01Z"),
             ("3d", "2026-05-08T10:00:01Z"),
             ("1d 12h", "2026-05-06T22:00:01Z"),
@@ -268,6 +273,11 @@ mod tests {
             "{text}"
         );
         assert_eq!(frozen_text("shop", &object, at("2026-05-05T12:00:00Z")), None);
+        let forever = json!({"metadata": {"annotations": {"cronwheel.dev/freeze-until": "9999-12-31T23:59:59Z"}}});
+        assert_eq!(
+            frozen_text("shop", &forever, at("2026-05-05T12:00:00Z")).as_deref(),
+            Some("namespace shop is frozen until Thu 9999-12-30 22:00 UTC")
+        );
         assert_eq!(
             frozen_text("shop", &json!({"metadata": {}}), at("2026-05-05T11:00:00Z")),
             None

@@ -58,7 +58,9 @@ impl GivenCalendars {
 fn read(config_map: &Value) -> ReadCalendar {
     let data = config_map["data"].as_object().into_iter().flatten();
     let texts = data.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
-    Calendar::read(texts).map(Arc::new).map_err(Into::into)
+    let binary_keys = config_map["binaryData"].as_object().into_iter().flatten();
+    let calendar = Calendar::read_config_map(texts, binary_keys.map(|(key, _)| key.as_str()));
+    calendar.map(Arc::new).map_err(Into::into)
 }
 
 /// What is to be said about a calendar that was not read.

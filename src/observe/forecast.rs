@@ -248,9 +248,10 @@ impl Forecast {
         let exclusion = key.calendar.as_ref().and_then(|_| schedule.exclusion());
         let slots = slots.filter(|at| exclusion.is_none_or(|exclusion| !exclusion.excludes(*at)));
         let starts = slots.map(|at| after(at, key.offset));
-        let starts = starts.skip_while(|start| key.frozen_until.is_some_and(|until| *start < until));
+        // The end of a freeze may be far beyond the time of the forecast.
+        let starts = starts.take_while(|start| *start < self.to);
         let mut n_starts = 0;
-        for start in starts.take_while(|start| *start < self.to) {
+        for start in starts.filter(|start| key.frozen_until.is_none_or(|until| until <= *start)) {
             if let Some(place) = self.place_of(start) {
                 minutes.insert(place);
             }

@@ -81,14 +81,19 @@ pub fn frozen_text(frozen: &[(Box<str>, Timestamp, Box<str>)]) -> Option<String>
     (!named.is_empty()).then(|| format!("Frozen: {}{rest}.", named.join(", ")))
 }
 
+/// 2100-01-01.
+const FAR: Timestamp = Timestamp::constant(4_102_444_800, 0);
+
 /// Formats an instant: `27 Nov 22:04 UTC`, with seconds if there are any.
 pub fn instant_text(at: Timestamp) -> String {
-    let form = if at.as_second() % 60 == 0 {
-        "%-d %b %H:%M UTC"
+    let time = if at.as_second() % 60 == 0 {
+        "%H:%M UTC"
     } else {
-        "%-d %b %H:%M:%S UTC"
+        "%H:%M:%S UTC"
     };
-    at.strftime(form).to_string()
+    // Only what people write for a freeze without an end is so far away.
+    let day = if at < FAR { "%-d %b " } else { "%-d %b %Y " };
+    at.strftime(&[day, time].concat()).to_string()
 }
 
 /// Quotes a word for a shell, if it needs that. Names of Kubernetes do not; a text that is none must not become a command.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     ClockChange, Exclusion, ParseError, Schedule, SchedulesError, Zone, ZoneError, after, due,
     fires::Lines,
-    options::{Calendar, NamespaceOptions, OptionName, Options},
+    options::{Calendar, NamespaceOptions, OptionName, Options, ValueProblem},
     parse_standard,
 };
 
@@ -19,6 +19,9 @@ pub const SCHEDULE_MAX_BYTES: usize = 4096;
 /// The longest name of a CronJob whose Jobs have the second in their names (O-5.5): the name of a Job has at most 63
 /// characters, since its Pods get it as a label.
 const NAME_WITH_SECOND_MAX_BYTES: usize = 51;
+
+/// What a message recommends to a CronJob with a longer name.
+const EXAMPLE_WITHOUT_SECONDS: &str = "0 */15 8-18 * * Mon-Fri";
 
 /// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
 #[derive(Clone, Debug)]
@@ -78,13 +81,18 @@ impl CronJobSchedule {
     }
 
     /// Replaces the activations by those of the option `schedule`, unless it is invalid.
-    fn replace_by(&mut self, text: &str, n_bytes_of_name: usize) -> Result<(), String> {
-        let lines = Lines::parse(text, self.named_zone().cloned()).map_err(|error| error.to_string())?;
-        if lines.has_seconds() && n_bytes_of_name > NAME_WITH_SECOND_MAX_BYTES {
-            return Err(format!(
+    fn replace_by(&mut self, text: &str, n_bytes_of_name: usize) -> Result<(), ValueProblem> {
+        let may_have_seconds = n_bytes_of_name <= NAME_WITH_SECOND_MAX_BYTES;
+        let problem = |text| ValueProblem {
+            text,
+            example: (!may_have_seconds).then(|| EXAMPLE_WITHOUT_SECONDS.to_owned()),
+        };
+        let lines = Lines::parse(text, self.named_zone().cloned()).map_err(|error| problem(error.to_string()))?;
+        if lines.has_seconds() && !may_have_seconds {
+            return Err(problem(format!(
                 "it has seconds, which the names of Jobs need, and the name of the CronJob is longer than \
                  {NAME_WITH_SECOND_MAX_BYTES} characters"
-            ));
+            )));
         }
         self.set_lines(lines);
         Ok(())

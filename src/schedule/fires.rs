@@ -10,6 +10,7 @@
 mod calendar;
 mod chain;
 mod lines;
+mod merged;
 mod once;
 mod search;
 mod shown;
@@ -192,12 +193,20 @@ impl Schedule {
 
     /// The wall-clock seconds after `wall` that the schedule names, ascending; none for `@every`.
     pub(super) fn wall_times_after(&self, wall: i64) -> impl Iterator<Item = i64> {
-        let next = |wall: &i64| match &self.rule {
-            Rule::Spec(spec) => spec.first_after(*wall),
-            Rule::Every(_) => None,
-            Rule::Lines(lines) => lines.wall_after(*wall),
+        let mut before = None;
+        let times = self.wall_times_of_lines_after(wall);
+        times.filter(move |time| before.replace(*time) != Some(*time))
+    }
+
+    /// [`wall_times_after`](Schedule::wall_times_after), where a second comes once for each line that names it. So each step
+    /// costs one search.
+    pub(super) fn wall_times_of_lines_after(&self, wall: i64) -> impl Iterator<Item = i64> {
+        let sources: Vec<&dyn WallTimes> = match &self.rule {
+            Rule::Spec(spec) => vec![spec],
+            Rule::Every(_) => Vec::new(),
+            Rule::Lines(lines) => lines.wall_times().collect(),
         };
-        std::iter::successors(Some(wall), next).skip(1)
+        merged::times_after(sources, wall)
     }
 
     /// Whether the activations may end without a fault of the schedule, because the option `schedule` names years

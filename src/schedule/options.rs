@@ -6,6 +6,7 @@
 
 mod calendar;
 mod catch_up;
+mod invalid;
 mod namespace;
 mod run_now;
 mod spread;
@@ -17,7 +18,6 @@ use jiff::SignedDuration;
 
 #[cfg(test)]
 pub(crate) use self::calendar::date_of;
-pub(super) use self::catch_up::{Chosen, DueSlots};
 pub(crate) use self::{
     calendar::Day,
     catch_up::MISSED_AFTER,
@@ -28,8 +28,13 @@ pub use self::{
         CALENDAR_BYTES_MAX, CALENDAR_ENTRIES_MAX, CALENDAR_LABEL, Calendar, ExcludedDays, NamedCalendar, NotOn,
     },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
-    namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
+    invalid::InvalidOption,
+    namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions, freeze_end},
     run_now::{RUN_DONE_ANNOTATION, tokens_of},
+};
+pub(super) use self::{
+    catch_up::{Chosen, DueSlots},
+    invalid::ValueProblem,
 };
 use super::{ClockChange, Schedule, cron::duration};
 
@@ -109,47 +114,8 @@ impl OptionName {
     }
 }
 
-impl OptionName {
-    /// What a message says after the problem of a value. Those of `not-on` have their own advice, and the example itself may
-    /// not fit a CronJob.
-    fn advice(self, value: &str) -> String {
-        if self == OptionName::NotOn || value == self.example() {
-            return String::new();
-        }
-        format!("; a valid value is {:?}", self.example())
-    }
-}
-
-/// An annotation whose value cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "annotation {}{} is {value:?}: {problem}{}; the CronJob runs as without it",
-    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice(.value)
-)]
-pub struct InvalidOption {
-    /// The option.
-    pub option: OptionName,
-    /// Whether the annotation is that of the namespace.
-    pub is_of_namespace: bool,
-    /// The value, truncated.
-    pub value: Box<str>,
-    /// The problem.
-    pub problem: Box<str>,
-}
-
 /// Longest value that is kept, in bytes.
 const VALUE_MAX_BYTES: usize = 64;
-
-impl InvalidOption {
-    fn new(option: OptionName, is_of_namespace: bool, value: &str, problem: String) -> InvalidOption {
-        InvalidOption {
-            option,
-            is_of_namespace,
-            value: kept(value),
-            problem: problem.into(),
-        }
-    }
-}
 
 /// A value without spaces around it, truncated. No valid value is truncated.
 fn kept(value: &str) -> Box<str> {
@@ -222,7 +188,7 @@ impl Options {
     }
 
     /// Adds the option `schedule`, which is used or has a problem.
-    pub(super) fn set_schedules(&mut self, value: &str, result: Result<(), String>) {
+    pub(super) fn set_schedules(&mut self, value: &str, result: Result<(), ValueProblem>) {
         self.has_schedules = result.is_ok();
         self.invalid_schedules = result
             .err()
@@ -265,7 +231,13 @@ impl Options {
         options
     }
 
-    fn set(&mut self, option: OptionName, value: &str, schedule: Option<&Schedule>, hash: u64) -> Result<(), String> {
+    fn set(
+        &mut self,
+        option: OptionName,
+        value: &str,
+        schedule: Option<&Schedule>,
+        hash: u64,
+    ) -> Result<(), ValueProblem> {
         if value == "none" {
             return Ok(());
         }

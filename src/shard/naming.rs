@@ -22,6 +22,15 @@ pub fn job_name_with_second(cron_job_name: &str, slot: Timestamp) -> Box<str> {
     format!("{name}-{:02}", second_of(slot)).into()
 }
 
+/// The name of a slot's Job: [`job_name`], or [`job_name_with_second`] if slots have seconds.
+pub fn slot_job_name(cron_job_name: &str, slot: Timestamp, has_seconds: bool) -> Box<str> {
+    if has_seconds {
+        job_name_with_second(cron_job_name, slot)
+    } else {
+        job_name(cron_job_name, slot)
+    }
+}
+
 /// Whether a Job has the name that [`job_name`] or [`job_name_with_second`] returns.
 pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
     let of_slot = name.strip_prefix(cron_job_name).and_then(|rest| rest.strip_prefix('-'));

@@ -65,11 +65,7 @@ const SHORT_TTL_SECONDS: i64 = 60;
 impl CronJobRecord {
     /// The name of a slot's Job (B-11.1, O-5.5).
     pub fn job_name(&self, slot: Timestamp) -> Box<str> {
-        if self.schedule.has_seconds() {
-            naming::job_name_with_second(&self.identity.name, slot)
-        } else {
-            naming::job_name(&self.identity.name, slot)
-        }
+        naming::slot_job_name(&self.identity.name, slot, self.schedule.has_seconds())
     }
 
     /// The name of the Job of a run that is asked for (O-10).

@@ -5,17 +5,30 @@ use std::{
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 
 use crate::{
     coordination::{InstallationName, is_dns_label},
     explain::advice::zone_advice,
-    schedule::{Zone, options::OptionName},
+    schedule::{
+        Zone,
+        options::{OptionName, freeze_end},
+    },
 };
 
+/// Reads a duration of any length. A day has 24 hours; months and years have no fixed length.
+pub(in crate::cli) fn duration(text: &str) -> Option<SignedDuration> {
+    let of_days = || {
+        text.parse::<Span>()
+            .ok()?
+            .to_duration(SpanRelativeTo::days_are_24_hours())
+            .ok()
+    };
+    text.parse().ok().or_else(of_days)
+}
+
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
-    text.parse()
-        .map_err(|_| "write a number with its unit, such as 500ms, 2s, 1m or 1h30m".to_owned())
+    duration(text).ok_or_else(|| "write a number with its unit, such as 500ms, 2s, 1m, 1h30m or 3d".to_owned())
 }
 
 fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Result<SignedDuration, String> {
@@ -28,8 +41,7 @@ fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Resu
 
 pub(in crate::cli) fn parse_freeze_until(text: &str) -> Result<Timestamp, String> {
     let example = OptionName::FreezeUntil.example();
-    text.parse()
-        .map_err(|_| format!("it is no instant in RFC 3339; write it like {example}"))
+    freeze_end(text).ok_or_else(|| format!("it is no instant in RFC 3339; write it like {example}"))
 }
 
 pub(in crate::cli) fn parse_flush_interval(text: &str) -> Result<Duration, String> {

@@ -26,8 +26,16 @@ pub(super) struct Known<'a> {
     pub(super) policy: ConcurrencyPolicy,
     /// `status.lastScheduleTime`: a Job was created for this slot.
     pub(super) cursor: Option<Timestamp>,
+    /// Whether the names of its Jobs have the second of the slot.
+    pub(super) has_seconds: bool,
     /// Whether slots start of which nothing is known.
     pub(super) has_unknown: bool,
+}
+
+impl Known<'_> {
+    fn job_name(&self, slot: Timestamp) -> Box<str> {
+        naming::slot_job_name(self.name, slot, self.has_seconds)
+    }
 }
 
 /// A slot to start.
@@ -65,10 +73,10 @@ impl Plan {
             },
             ..Plan::default()
         };
-        // One Job has the name of all slots of a minute.
+        // Without seconds, one Job has the name of all slots of a minute.
         let mut taken = BTreeSet::new();
         for slot in known.slots {
-            if !taken.insert(naming::job_name(known.name, slot.at)) {
+            if !taken.insert(known.job_name(slot.at)) {
                 continue;
             }
             plan.add(known, slot);
@@ -110,7 +118,7 @@ impl Plan {
         }
         self.start.push(Start {
             slot,
-            job_name: naming::job_name(known.name, slot),
+            job_name: known.job_name(slot),
             why: absent.absence().unwrap_or_default(),
         });
     }

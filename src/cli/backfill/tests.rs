@@ -49,16 +49,26 @@ fn lost(text: &str) -> Slot {
     slot(text, SlotOutcome::Lost(LossReason::NotStarted))
 }
 
+/// What is known of `load` with these slots, which has no seconds and no cursor.
+fn known<'a>(slots: &'a [Slot], running: &'a [Box<str>]) -> Known<'a> {
+    Known {
+        name: "load",
+        slots,
+        running,
+        policy: ConcurrencyPolicy::Allow,
+        cursor: None,
+        has_seconds: false,
+        has_unknown: false,
+    }
+}
+
 /// The plan as text: its numbers, the Jobs that run, and the slots that start.
 fn planned(slots: &[Slot], running: &[&str], policy: ConcurrencyPolicy, has_unknown: bool) -> (String, String) {
     let running: Vec<Box<str>> = running.iter().map(|name| (*name).into()).collect();
     let plan = Plan::new(&Known {
-        name: "load",
-        slots,
-        running: &running,
         policy,
-        cursor: None,
         has_unknown,
+        ..known(slots, &running)
     });
     let names: Vec<&str> = plan.start.iter().map(|start| &*start.job_name).collect();
     let running = plan.running.join(" ");
@@ -138,12 +148,9 @@ fn the_slot_of_the_cursor_had_a_job() {
         (true, &["load-29929080", "load-29929081"]),
     ] {
         let plan = Plan::new(&Known {
-            name: "load",
-            slots: &slots,
-            running: &[],
-            policy: ConcurrencyPolicy::Allow,
             cursor: Some(at("02:01:00")),
             has_unknown,
+            ..known(&slots, &[])
         });
         let names: Vec<&str> = plan.start.iter().map(|start| &*start.job_name).collect();
         assert_eq!(names, expected);
@@ -163,6 +170,20 @@ fn a_minute_has_one_job() {
     let (summary, plan) = planned(&slots, &[], ConcurrencyPolicy::Allow, false);
     assert_eq!(summary, "1 slot to start, 1 has a Job");
     assert_eq!(plan, "running [], start [load-29929081]");
+}
+
+#[test]
+fn o_5_5_each_second_has_a_job_if_the_schedule_has_seconds() {
+    let slots = [lost("02:00:00"), lost("02:00:15"), lost("02:00:30")];
+    let plan = Plan::new(&Known {
+        has_seconds: true,
+        ..known(&slots, &[])
+    });
+    assert_eq!(plan.summary(), "3 slots to start");
+    let lines: Vec<String> = plan.lines().collect();
+    let why = lost("02:00:00").outcome.absence().unwrap();
+    let line = |second| format!("would start load-29929080-{second} for 2026-11-27T02:00:{second}Z: {why}");
+    assert_eq!(lines, ["00", "15", "30"].map(line));
 }
 
 #[test]
@@ -187,14 +208,7 @@ fn the_rest_of_a_plan_includes_unknown_slots_unless_one_was_left_out() {
         started("02:02:00", RunResult::Succeeded),
         lost("02:03:00"),
     ];
-    let plan = Plan::new(&Known {
-        name: "load",
-        slots: &slots,
-        running: &[],
-        policy: ConcurrencyPolicy::Allow,
-        cursor: None,
-        has_unknown: false,
-    });
+    let plan = Plan::new(&known(&slots, &[]));
     let rest = |number| {
         plan.rest(number, at("03:00:00"))
             .map(|meant| (meant.from, meant.has_unknown))
@@ -215,12 +229,17 @@ fn args(arguments: &[&str]) -> Result<BackfillArgs, clap::Error> {
 #[test]
 fn arguments_have_bounds() {
     let fine = args(&["load", "--from", "6h"]).unwrap();
+    assert_eq!(args(&["cronjob/load", "--from", "1d"]).unwrap().name, "load");
     assert_eq!(
         (fine.parallel, fine.to, fine.dry_run, fine.yes),
         (1, None, false, false)
     );
     for (arguments, expected) in [
-        (&["load"][..], "--from <TIME>"),
+        (
+            &["shop/load", "--from", "6h"][..],
+            "for a CronJob in a namespace write load -n shop",
+        ),
+        (&["load"], "--from <TIME>"),
         (&["load", "--from", "6x"], "or give a duration before now, such as 6h"),
         (&["load", "--from", "6h", "--to", "soon"], "no instant in RFC 3339"),
         (&["load", "--from", "6h", "--parallel", "0"], "0 is not in 1..=50"),

@@ -2,7 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::{args::values::parse_since, explain::parse_instant};
+use crate::cli::{
+    args::values::{duration, parse_since},
+    explain::parse_instant,
+};
 
 /// A point in time, as a flag gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +17,7 @@ pub(super) enum Moment {
 
 /// Parses an instant or a duration before now, each as other commands accept it.
 pub(super) fn parse_moment(text: &str) -> Result<Moment, String> {
-    if text.parse::<SignedDuration>().is_ok() {
+    if duration(text).is_some() {
         return parse_since(text).map(Moment::Before);
     }
     let at = parse_instant(text).map(Moment::At);
@@ -76,6 +79,9 @@ mod tests {
             ("2026-11-27T02:00:00Z", Ok(Moment::At(at("2026-11-27T02:00:00Z")))),
             ("2026-11-27T03:00:00+01:00", Ok(Moment::At(at("2026-11-27T02:00:00Z")))),
             ("6h", Ok(Moment::Before(SignedDuration::from_hours(6)))),
+            ("1d", Ok(Moment::Before(SignedDuration::from_hours(24)))),
+            ("1w 2d", Ok(Moment::Before(SignedDuration::from_hours(9 * 24)))),
+            ("400d", Err("give a duration from 1m to 8784h")),
             ("1h30m", Ok(Moment::Before(SignedDuration::from_mins(90)))),
             ("30s", Err("give a duration from 1m to 8784h")),
             ("-6h", Err("give a duration from 1m to 8784h")),

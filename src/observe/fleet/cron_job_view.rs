@@ -94,7 +94,7 @@ impl Fleet {
         };
         Some(match record.outcome {
             Outcome::Frozen => SlotOutcome::Skipped(SkipCause::Frozen {
-                until: freeze()?.end().timestamp(),
+                until: freeze()?.end_timestamp(),
                 reason: freeze()?.reason.clone(),
             }),
             Outcome::Excluded => SlotOutcome::Skipped(SkipCause::Excluded {
@@ -102,7 +102,7 @@ impl Fleet {
                 note: cron_job.excluded_days(place)?.note.clone(),
             }),
             Outcome::CalendarUnread => SlotOutcome::Undecided(Doubt::Calendar(calendar())),
-            Outcome::FreezeUnknown => SlotOutcome::Undecided(Doubt::Freeze(freeze()?.end().timestamp())),
+            Outcome::FreezeUnknown => SlotOutcome::Undecided(Doubt::Freeze(freeze()?.end_timestamp())),
             Outcome::NotObserved
             | Outcome::Open
             | Outcome::Running

@@ -33,8 +33,9 @@ impl Fleet {
             with_reason(text, reason)
         });
         let options = facts.schedule.options().sentences(facts.concurrency_policy).into_iter();
-        let is_held = |slot: &NextSlot| freeze.is_some_and(|(until, _)| slot.start < until);
-        let next_slots = cron_job.next_slots(facts, Second::floor(now)).skip_while(is_held);
+        // A walk over the slots of a long freeze would not end.
+        let last_held = freeze.map(|(until, _)| Second::ceil(until).plus(-1));
+        let next_slots = cron_job.next_slots(facts, Second::floor(now).max(last_held.unwrap_or(Second::MIN)));
         let next_slots: Vec<NextSlot> = next_slots.take(NEXT_SLOTS_MAX).collect();
         let zone = facts.schedule.effective_zone();
         let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, last.at));

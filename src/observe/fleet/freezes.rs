@@ -57,6 +57,16 @@ impl Span {
         self.latest_end
     }
 
+    /// [`Span::end`] as an instant. One that a [`Second`] cannot hold is taken as the latest of all, as users write it for a
+    /// freeze without an end.
+    pub(super) fn end_timestamp(&self) -> Timestamp {
+        if self.latest_end == Second::MAX {
+            Timestamp::from_second(Timestamp::MAX.as_second()).unwrap_or(Timestamp::MAX)
+        } else {
+            self.latest_end.timestamp()
+        }
+    }
+
     /// The form that the history stores.
     fn stored(&self, namespace: &str) -> FreezeSpan {
         FreezeSpan {

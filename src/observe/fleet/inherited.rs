@@ -215,7 +215,7 @@ impl Fleet {
     pub(super) fn present_freeze(&self, cron_job: &CronJob, now: Timestamp) -> Option<(Timestamp, &str)> {
         let freezes = &self.inherited.freezes;
         let span = freezes.present(&cron_job.name.namespace, Second::floor(now))?;
-        (!cron_job.ignores_options()).then(|| (span.end().timestamp(), &*span.reason))
+        (!cron_job.ignores_options()).then(|| (span.end_timestamp(), &*span.reason))
     }
 
     /// The frozen namespaces with CronJobs that follow the freeze: the name, the end and the reason of each.
@@ -227,7 +227,7 @@ impl Fleet {
         let present = self.inherited.freezes.all_present(Second::floor(now));
         let present = present.filter(|(namespace, _)| is_followed(namespace));
         present
-            .map(|(namespace, span)| (namespace.into(), span.end().timestamp(), span.reason.clone()))
+            .map(|(namespace, span)| (namespace.into(), span.end_timestamp(), span.reason.clone()))
             .collect()
     }
 

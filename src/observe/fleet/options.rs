@@ -80,6 +80,8 @@ impl CronJob {
         let wanted_after = move |at| self.wanted_from(due_slots::next_after(self, at)?);
         let first = wanted_after(now.plus(-offset));
         let slots = std::iter::successors(first, move |at| wanted_after(*at));
+        // Later slots are clamped to the last second.
+        let slots = slots.take_while(|at| *at < Second::MAX);
         let slots = slots.map(|at| (at, self.start_at(self.slots.len(), at)));
         let later = slots.filter(move |(_, start)| *start > now);
         later.map(|(at, start)| NextSlot {

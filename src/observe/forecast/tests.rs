@@ -222,6 +222,23 @@ fn a_spread_flattens_a_peak_unless_it_is_ignored() {
 }
 
 #[test]
+fn a_freeze_beyond_the_forecast_leaves_no_starts() {
+    let facts = cron_job("shop/a", "* * * * *", None);
+    let from = instant("2026-05-05T10:00:00Z");
+    let starts = |until: &str| {
+        let input = ForecastInput {
+            frozen_until: Some(instant(until)),
+            ..ForecastInput::from(&facts)
+        };
+        let to = from + SignedDuration::from_hours(1);
+        Forecast::new([input].into_iter(), from, to).n_starts_between(from, to)
+    };
+    assert_eq!(starts("2026-05-05T10:58:00Z"), 2);
+    // A walk over the slots before the end would not end.
+    assert_eq!(starts("9999-12-30T22:00:00Z"), 0);
+}
+
+#[test]
 fn clock_changes_are_those_of_the_zones_in_use() {
     let mut cron_jobs = Vec::new();
     for (zone, text) in [

@@ -88,12 +88,15 @@ impl Clock {
         there.strftime(&[day, time_format(&there)].concat()).to_string()
     }
 
-    /// Day and time of day in a zone, with the zone's name: `Fri 27 Nov 18:00 EST`.
+    /// Day and time of day in a zone, with the zone's name: `Fri 27 Nov 18:00 EST`, with the year if it is another.
     pub(super) fn dated(&self, at: Timestamp, zone: &Zone) -> String {
-        let there = self.zoned(at, zone);
-        let text = there
-            .strftime(&["%a %-d %b ", time_format(&there)].concat())
-            .to_string();
+        let (there, now) = (self.zoned(at, zone), self.zoned(self.now, zone));
+        let day = if there.year() == now.year() {
+            "%a %-d %b "
+        } else {
+            "%a %-d %b %Y "
+        };
+        let text = there.strftime(&[day, time_format(&there)].concat()).to_string();
         [&text, " ", &self.abbreviation(at, zone)].concat()
     }
 
@@ -195,6 +198,9 @@ mod tests {
         for (at, text) in cases {
             assert_eq!(clock.short(at.parse().unwrap(), &clock.home), text);
         }
+        let dated = |at: &str| clock.dated(at.parse().unwrap(), &Zone::utc());
+        assert_eq!(dated("2026-12-25T08:00:00Z"), "Fri 25 Dec 08:00 UTC");
+        assert_eq!(dated("2027-01-01T08:00:00Z"), "Fri 1 Jan 2027 08:00 UTC");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use super::{
     fields::Decoded,
@@ -41,11 +41,13 @@ impl Content for CalendarContent {
             let texts = data.into_iter().filter_map(|(key, text)| Some((key, text.ok()?)));
             let texts: BTreeMap<Text<'_>, Text<'_>> = texts.collect();
             let texts = texts.iter().map(|(key, text)| (&**key, &**text));
+            let binary = members.take_or_default(config_map.binary_data, "binaryData");
+            let calendar = Calendar::read_config_map(texts, binary.keys().map(|key| &**key));
             Ok(Some(CalendarContent(CalendarFacts {
                 uid,
                 namespace,
                 name,
-                calendar: Calendar::read(texts).map(Arc::new).map_err(Into::into),
+                calendar: calendar.map(Arc::new).map_err(Into::into),
             })))
         });
         Ok(Slim::new(&head, decoded))
@@ -58,6 +60,8 @@ struct RawConfigMap<'a> {
     #[serde(borrow)]
     metadata: Field<RawMetadata<'a>>,
     data: Field<BTreeMap<Text<'a>, Field<Text<'a>>>>,
+    #[serde(rename = "binaryData")]
+    binary_data: Field<BTreeMap<Text<'a>, Field<IgnoredAny>>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -119,6 +119,11 @@ impl Lines {
         })
     }
 
+    /// The matching wall-clock seconds of each schedule.
+    pub(super) fn wall_times(&self) -> impl Iterator<Item = &dyn WallTimes> {
+        self.lines.iter().map(|line| line as &dyn WallTimes)
+    }
+
     /// The first matching wall-clock second after another.
     pub(super) fn wall_after(&self, wall: i64) -> Option<i64> {
         self.lines.iter().filter_map(|line| line.first_after(wall)).min()

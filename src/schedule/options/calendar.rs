@@ -95,6 +95,21 @@ impl Calendar {
         })
     }
 
+    /// [`read`](Calendar::read), unless the ConfigMap has keys in `binaryData`, whose values are no text.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Calendar::read), or the first of these keys.
+    pub fn read_config_map<'a>(
+        data: impl Iterator<Item = (&'a str, &'a str)>,
+        mut binary_keys: impl Iterator<Item = &'a str>,
+    ) -> Result<Calendar, String> {
+        match binary_keys.next() {
+            Some(key) => Err(format!("key {:?} is no UTF-8 text; save it as UTF-8", kept(key))),
+            None => Calendar::read(data),
+        }
+    }
+
     /// The excluded days, in ascending order.
     pub fn stretches(&self) -> &[ExcludedDays] {
         &self.stretches
@@ -192,6 +207,9 @@ fn entry(line: &str) -> Result<ExcludedDays, &'static str> {
     if last < first {
         return Err("is a range whose end is before its beginning");
     }
+    if begins_with_date(note) {
+        return Err("has a second date; write a range without spaces, and each other date in a line of its own");
+    }
     let note = note.trim().trim_start_matches('#').trim_start();
     Ok(ExcludedDays {
         first,
@@ -200,14 +218,27 @@ fn entry(line: &str) -> Result<ExcludedDays, &'static str> {
     })
 }
 
-/// The day of a date as `2026-12-25`.
-fn day(text: &str) -> Option<Day> {
-    let is_form = text.len() == 10
+/// Whether a note begins like the end of a range: with a date, perhaps after a sign between two dates.
+fn begins_with_date(note: &str) -> bool {
+    const SIGNS: [&str; 7] = ["...", "..", "-", "–", "—", ",", "to "];
+    let note = note.trim_start();
+    let after_sign = SIGNS.iter().find_map(|sign| note.strip_prefix(sign));
+    let rest = after_sign.unwrap_or(note).trim_start();
+    let date = rest.split(|character: char| character != '-' && !character.is_alphanumeric());
+    date.take(1).any(is_date_form)
+}
+
+fn is_date_form(text: &str) -> bool {
+    text.len() == 10
         && text.bytes().enumerate().all(|(place, byte)| match place {
             4 | 7 => byte == b'-',
             _ => byte.is_ascii_digit(),
-        });
-    let date: Date = text.parse().ok().filter(|_| is_form)?;
+        })
+}
+
+/// The day of a date as `2026-12-25`.
+fn day(text: &str) -> Option<Day> {
+    let date: Date = text.parse().ok().filter(|_| is_date_form(text))?;
     let since_epoch = EPOCH.until(date).ok()?;
     Some(since_epoch.get_days().into())
 }

@@ -1,6 +1,6 @@
 //! Options of a namespace: a freeze, and defaults for its CronJobs.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::DateTime, fmt::temporal::Pieces};
 
 use super::{InvalidOption, OptionName, kept};
 
@@ -29,6 +29,19 @@ impl Freeze {
     }
 }
 
+/// Reads the end of a freeze, an instant in RFC 3339. One beyond the last whole second of [`Timestamp`], such as the end of
+/// the year 9999, is that second.
+pub fn freeze_end(text: &str) -> Option<Timestamp> {
+    let latest = Timestamp::from_second(Timestamp::MAX.as_second()).unwrap_or(Timestamp::MAX);
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Some(instant.min(latest));
+    }
+    let pieces = Pieces::parse(text).ok()?;
+    let wall = DateTime::from_parts(pieces.date(), pieces.time()?);
+    let is_out_of_range = pieces.to_numeric_offset()?.to_timestamp(wall).is_err();
+    (is_out_of_range && wall.year() > 0).then_some(latest)
+}
+
 /// The options of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceOptions {
@@ -53,11 +66,11 @@ impl NamespaceOptions {
         };
         let until = get(OptionName::FreezeUntil.annotation()).map(str::trim);
         if let Some(value) = until.filter(|value| *value != "none") {
-            if let Ok(until) = value.parse() {
+            if let Some(until) = freeze_end(value) {
                 let reason = get(FREEZE_REASON).map_or_else(Box::default, kept);
                 options.freeze = Some(Freeze { until, reason });
             } else {
-                let problem = "it is no instant in RFC 3339".to_owned();
+                let problem = "it is no instant in RFC 3339";
                 let invalid = InvalidOption::new(OptionName::FreezeUntil, true, value, problem);
                 options.invalid.push(invalid);
             }
@@ -74,5 +87,37 @@ impl NamespaceOptions {
     /// Whether CronJobs without options of their own have some in this namespace.
     pub(crate) fn has_defaults(&self) -> bool {
         !self.defaults.is_empty() || !self.invalid.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_freeze_may_have_no_end_that_anyone_sees() {
+        let until = |value: &'static str| {
+            let get = |name: &str| (name == "cronwheel.dev/freeze-until").then_some(value);
+            NamespaceOptions::read(get)?
+                .freeze
+                .map(|freeze| freeze.until.to_string())
+        };
+        let last = Some("9999-12-30T22:00:00Z".to_owned());
+        for value in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.9+01:00",
+            "9999-12-30T22:00:00Z",
+        ] {
+            assert_eq!(until(value), last, "{value}");
+        }
+        for value in [
+            "9999-12-31T23:59:59",
+            "9999-12-31",
+            "9999-12-32T00:00:00Z",
+            "-009999-01-01T00:00:00Z",
+            "forever",
+        ] {
+            assert_eq!(until(value), None, "{value}");
+        }
     }
 }

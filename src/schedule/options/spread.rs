@@ -1,6 +1,6 @@
 //! `spread`: a window over which the CronJobs of one instant start, and the place of each in it.
 
-use super::{Schedule, duration};
+use super::{OptionName, Schedule, ValueProblem, duration};
 use crate::schedule::{Zone, fires::Spec};
 
 /// The longest window: a day. A slot that starts more than a day later is another schedule.
@@ -14,11 +14,20 @@ const FIRST_DAY: i64 = 946_684_800;
 const N_DAYS: i64 = 8 * 366;
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Activations of the option `schedule` that are compared: an hour of every second, or a day of every minute.
+/// Activations of the option `schedule` that are compared, of all its lines together: an hour of every second, or more than
+/// two days of every minute. Each costs a search.
 const N_WALKED: usize = 3_600;
 
 /// Reads a window: a Go duration of whole seconds, shorter than the distance between any two slots.
-pub(super) fn window_seconds(value: &str, schedule: Option<&Schedule>) -> Result<u32, String> {
+pub(super) fn window_seconds(value: &str, schedule: Option<&Schedule>) -> Result<u32, ValueProblem> {
+    let distance = schedule.and_then(shortest_distance_seconds);
+    read(value, distance).map_err(|text| ValueProblem {
+        text,
+        example: Some(example(distance)),
+    })
+}
+
+fn read(value: &str, distance: Option<i64>) -> Result<u32, String> {
     const SECOND: i64 = 1_000_000_000;
     let nanoseconds = duration::parse_nanoseconds(value).map_err(|_| "it is no duration".to_owned())?;
     let seconds = nanoseconds / SECOND;
@@ -28,13 +37,25 @@ pub(super) fn window_seconds(value: &str, schedule: Option<&Schedule>) -> Result
     if seconds > WINDOW_MAX_SECONDS {
         return Err("it is longer than a day".into());
     }
-    let distance = schedule.and_then(shortest_distance_seconds);
     if let Some(distance) = distance.filter(|distance| seconds >= *distance) {
         return Err(format!(
             "it is not shorter than {distance} s, the shortest time between two runs"
         ));
     }
     u32::try_from(seconds).map_err(|_| "it is too long".into())
+}
+
+/// A window that fits: the example of the option, or half of a shorter distance.
+fn example(distance: Option<i64>) -> String {
+    match distance {
+        Some(..=1) => "none".to_owned(),
+        Some(distance @ ..=600) => match (distance / 2 / 60, distance / 2 % 60) {
+            (0, seconds) => format!("{seconds}s"),
+            (minutes, 0) => format!("{minutes}m"),
+            (minutes, seconds) => format!("{minutes}m{seconds}s"),
+        },
+        Some(_) | None => OptionName::Spread.example().to_owned(),
+    }
 }
 
 /// The offset in a window, evenly distributed for evenly distributed hashes.
@@ -68,11 +89,11 @@ fn shortest_distance_seconds(schedule: &Schedule) -> Option<i64> {
 
 /// The shortest distance in the first activations of several schedules, from the first day on.
 fn shortest_of_walk(schedule: &Schedule) -> Option<i64> {
-    let utc = Zone::utc();
-    let activations = std::iter::successors(schedule.next_second(FIRST_DAY, &utc), |at| {
-        schedule.next_second(*at, &utc)
-    });
-    let activations: Vec<i64> = activations.take(N_WALKED).collect();
+    let mut activations: Vec<i64> = schedule
+        .wall_times_of_lines_after(FIRST_DAY - 1)
+        .take(N_WALKED)
+        .collect();
+    activations.dedup();
     distances(&activations).min()
 }
 

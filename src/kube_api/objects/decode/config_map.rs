@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use super::{Content, Received, field::Field, metadata::Head, parse::Text};
 use crate::{schedule::options::Calendar, shard::ReadCalendar};
@@ -29,7 +29,10 @@ impl Content for CalendarContent {
         let texts = data.into_iter().filter_map(|(key, value)| Some((key, value.ok()?)));
         let texts: BTreeMap<String, Text<'_>> = texts.collect();
         let texts = texts.iter().map(|(key, text)| (key.as_str(), &**text));
-        let calendar = Calendar::read(texts).map(Arc::new).map_err(Into::into);
+        let binary = raw.binary_data.ok().unwrap_or_default();
+        let binary_keys = binary.keys().map(String::as_str);
+        let calendar = Calendar::read_config_map(texts, binary_keys);
+        let calendar = calendar.map(Arc::new).map_err(Into::into);
         let key = head.namespace().ok().zip(head.name().ok());
         Ok(Received::new(&head, CalendarContent { key, calendar }))
     }
@@ -49,6 +52,8 @@ struct RawConfigMap<'a> {
     metadata: Field<Head<'a>>,
     #[serde(borrow)]
     data: Field<BTreeMap<String, Field<Text<'a>>>>,
+    #[serde(rename = "binaryData")]
+    binary_data: Field<BTreeMap<String, Field<IgnoredAny>>>,
 }
 
 #[cfg(test)]
@@ -64,7 +69,7 @@ mod tests {
     #[test]
     fn the_dates_of_all_keys_are_received() {
         let text = r#"{"metadata": {"namespace": "shop", "name": "holidays", "labels": 3},
-            "data": {"2026": "2026-12-25 Christmas\n", "2027": "2027-01-01", "other": 7}, "binaryData": {"a": "YQ=="}}"#;
+            "data": {"2026": "2026-12-25 Christmas\n", "2027": "2027-01-01", "other": 7}}"#;
         let ((namespace, name), calendar) = received(text).unwrap();
         assert_eq!((&*namespace, &*name), ("shop", "holidays"));
         let dates: Vec<String> = calendar
@@ -74,6 +79,17 @@ mod tests {
             .map(|days| days.first_date().to_string())
             .collect();
         assert_eq!(dates, ["2026-12-25", "2027-01-01"]);
+    }
+
+    #[test]
+    fn a_calendar_with_a_key_that_is_no_text_is_received_with_its_problem() {
+        let text = r#"{"metadata": {"namespace": "shop", "name": "holidays"},
+            "data": {"2026": "2026-12-25"}, "binaryData": {"dates.txt": "5A==", "other": 7}}"#;
+        let (_, calendar) = received(text).unwrap();
+        assert_eq!(
+            &*calendar.unwrap_err(),
+            "key \"dates.txt\" is no UTF-8 text; save it as UTF-8"
+        );
     }
 
     #[test]

@@ -65,6 +65,17 @@ fn slots_of_a_freeze_are_frozen_and_not_lost() {
 }
 
 #[test]
+fn a_freeze_without_an_end_is_shown_as_one() {
+    let script = "10:01:30 namespace freeze-until=9999-12-31T23:59:59Z\n10:03:20 wait";
+    let world = world("* * * * *", "", script);
+    let detail = world.detail();
+    assert_eq!(detail.row.next, Next::Frozen(at("9999-12-30T22:00:00Z")));
+    assert!(detail.next_slots.is_empty());
+    assert_eq!(detail.options, ["freeze: nothing starts before 30 Dec 9999 22:00 UTC"]);
+    assert_eq!(world.slot("10:02").outcome, frozen("9999-12-30T22:00:00Z", ""));
+}
+
+#[test]
 fn after_a_freeze_lateness_counts_from_its_end() {
     for (end, created) in [("10:04:30 wait", "10:04:32"), ("10:03:40 namespace ", "10:03:42")] {
         let script = format!("10:01:01 start 10:01\n10:01:30 {FREEZE}\n{end}\n{created} start 10:03");

@@ -58,6 +58,16 @@ fn a_calendar_becomes_facts() {
     let slim: Slim<CalendarContent> = received(&with(calendar(), "/data", json!({"days": "25.12.2026"})));
     let CalendarContent(facts) = slim.content.content.unwrap().expect("a calendar");
     assert!(facts.calendar.unwrap_err().contains("\"25.12.2026\""));
+    let mut binary = calendar();
+    binary["binaryData"] = json!({"latin-1.txt": "5A=="});
+    let slim: Slim<CalendarContent> = received(&binary);
+    let CalendarContent(facts) = slim.content.content.unwrap().expect("a calendar");
+    assert!(
+        facts
+            .calendar
+            .unwrap_err()
+            .contains("key \"latin-1.txt\" is no UTF-8 text")
+    );
 }
 
 #[test]

@@ -61,7 +61,6 @@ fn a_line_that_cannot_be_read_is_named_with_an_example() {
             "20261225",
             "line 1: \"20261225\" does not begin with a date or a range of dates",
         ),
-        ("2026-12-24 .. 2026-12-26x", ""),
         (
             "2026-12-24..",
             "line 1: \"2026-12-24..\" does not begin with a date or a range of dates",
@@ -71,16 +70,45 @@ fn a_line_that_cannot_be_read_is_named_with_an_example() {
             "line 1: \"2026-12-26..2026-12-24\" is a range whose end is before its beginning",
         ),
     ] {
-        let result = read(text);
-        if problem.is_empty() {
-            assert_eq!(result.unwrap().stretches().len(), 1, "{text}: the rest is a note");
-            continue;
-        }
         let expected = format!("key \"dates\", {problem}; a valid line is \"2026-12-24..2026-12-26 Christmas\"");
-        assert_eq!(result.unwrap_err(), expected);
+        assert_eq!(read(text).unwrap_err(), expected);
     }
     let long = read(&"x".repeat(10_000)).unwrap_err();
     assert!(long.len() < 300, "{long}");
+}
+
+#[test]
+fn a_second_date_is_no_note() {
+    for (rest, is_note) in [
+        (" .. 2026-12-26 Christmas", false),
+        (" ..2026-12-26", false),
+        (" ... 2026-12-26", false),
+        (" - 2026-12-26", false),
+        (" -2026-12-26", false),
+        (" – 2026-12-26", false),
+        (" to 2026-12-26, closed", false),
+        (" , 2026-12-26", false),
+        (" 2026-12-26", false),
+        ("  2026-12-26..2026-12-28", false),
+        (" .. 2026-12-32", false),
+        (" - Christmas", true),
+        (" to be moved", true),
+        (" ..", true),
+        (" # 2026-12-26 follows", true),
+        (" moved to 2026-12-26", true),
+        (" 2026-12-26x", true),
+        (" 2026 is over", true),
+    ] {
+        let line = format!("2026-12-24{rest}");
+        let expected = format!(
+            "key \"dates\", line 1: {line:?} has a second date; write a range without spaces, and each other date in a line \
+             of its own; a valid line is \"2026-12-24..2026-12-26 Christmas\""
+        );
+        match read(&line) {
+            Ok(calendar) => assert!(is_note && calendar.stretches().len() == 1, "{line}"),
+            Err(problem) => assert_eq!((problem, is_note), (expected, false), "{line}"),
+        }
+    }
 }
 
 #[test]

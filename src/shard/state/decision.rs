@@ -129,7 +129,7 @@ impl ShardState {
         if replaces {
             self.replace(owner);
         } else {
-            self.order(owner, verdict.next);
+            self.order(owner, verdict.next, now);
         }
     }
 
@@ -332,6 +332,9 @@ impl ShardState {
         if has_job {
             self.close_with_job(owner, slot, InstantOutcome::Adopted);
         } else {
+            let outcome = self
+                .open_slot_mut(owner)
+                .map_or(outcome, |open| open.outcome_when_skipped(outcome));
             self.close_slot_before(owner, outcome, verdict.next);
         }
     }

@@ -179,6 +179,7 @@ UNIT = {
     "excluded-slot-is-not-counted": (f"{STATE}/calendars.rs", "self.outcome_counts.pass(n_excluded, ", "self.outcome_counts.pass(n_excluded * 0, ", "state::tests::calendars"),
     "changed-calendar-starts-former-slots": (f"{STATE}/calendars.rs", "latest.filter(|_| is_over)", "latest.filter(|_| is_over && starts_several)", "state::tests::calendars"),
     "decides-before-the-calendars-are-listed": (f"{STATE}/calendars.rs", "record.schedule.options().not_on.is_some() && ", "record.schedule.options().not_on.is_some() && record.identity.namespace.is_empty() && ", "state::tests::calendars"),
+    "check-ignores-defaults-of-namespaces": ("src/cli/check/options.rs", "        self.namespaces.inherit(namespace, &mut record.schedule, hash);\n", "        let _ = hash;\n", "check::tests::options"),
     "faults-hit-every-client": ("src/cli/dev/faults.rs", "client: Some(CONTROLLER.to_owned()),", "client: None,", "dev::faults"),
     "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
     "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),

@@ -16,11 +16,11 @@ use crate::{
 
 /// The options of the namespaces of an input, as far as they have some.
 #[derive(Debug, Default)]
-pub(super) struct GivenNamespaces(BTreeMap<Box<str>, NamespaceOptions>);
+pub struct GivenNamespaces(BTreeMap<Box<str>, NamespaceOptions>);
 
 impl GivenNamespaces {
     /// Adds a namespace. Returns whether it has options.
-    pub(super) fn take(&mut self, namespace: &Value) -> bool {
+    pub fn take(&mut self, namespace: &Value) -> bool {
         let annotations = namespace.pointer("/metadata/annotations");
         let get = |name: &str| annotations?.get(name)?.as_str();
         let options = NamespaceOptions::read(get);
@@ -31,8 +31,13 @@ impl GivenNamespaces {
         has_options
     }
 
+    /// Whether the CronJobs of a namespace have defaults.
+    pub fn has_defaults(&self, namespace: &str) -> bool {
+        self.0.get(namespace).is_some_and(NamespaceOptions::has_defaults)
+    }
+
     /// Gives a CronJob the defaults of its namespace. `hash` is an even hash of its uid.
-    pub(super) fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
+    pub fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
         if let Some(options) = self.0.get(namespace) {
             schedule.inherit(Some(options), hash);
         }

@@ -149,9 +149,8 @@ impl World {
 
     /// Adds a CronJob, with the defaults of its namespace, the calendar that it names, and notes about its options.
     fn add_subject(&mut self, mut subject: Subject) {
+        self.inherit(&mut subject);
         if let Ok(record) = &mut subject.record {
-            let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
-            self.namespaces.inherit(namespace, &mut record.schedule, hash);
             if subject.has_no_uid {
                 record.schedule.forget_offset();
             }
@@ -162,6 +161,14 @@ impl World {
             subject.notes.extend(unread_note(options));
         }
         self.subjects.push(subject);
+    }
+
+    /// Gives a CronJob the defaults of its namespace.
+    pub(super) fn inherit(&self, subject: &mut Subject) {
+        if let Ok(record) = &mut subject.record {
+            let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
+            self.namespaces.inherit(namespace, &mut record.schedule, hash);
+        }
     }
 
     /// Keeps the CronJobs of this name, in all namespaces or in one.

@@ -73,13 +73,7 @@ impl Finding {
 
     /// The finding of a check whose facts cannot be read.
     pub(super) fn unread(title: &'static str, unread: &Unread) -> Finding {
-        let Unread { what, is_denied, .. } = unread;
-        let mend = if *is_denied {
-            format!("repeat the check with an account that may {what}")
-        } else {
-            "repeat the check".to_owned()
-        };
-        Finding::warning(title, unread.to_string(), mend)
+        Finding::warning(title, unread.to_string(), unread.mend())
     }
 
     /// The finding as one that fails.
@@ -106,6 +100,15 @@ impl Unread {
             what: what.into(),
             is_denied: matches!(error.code(), Some(401 | 403)),
             message: error_text(error),
+        }
+    }
+
+    /// What makes the facts known.
+    pub(super) fn mend(&self) -> String {
+        if self.is_denied {
+            format!("repeat the check with an account that may {}", self.what)
+        } else {
+            "repeat the check".to_owned()
         }
     }
 }

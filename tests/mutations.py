@@ -180,6 +180,8 @@ UNIT = {
     "changed-calendar-starts-former-slots": (f"{STATE}/calendars.rs", "latest.filter(|_| is_over)", "latest.filter(|_| is_over && starts_several)", "state::tests::calendars"),
     "decides-before-the-calendars-are-listed": (f"{STATE}/calendars.rs", "record.schedule.options().not_on.is_some() && ", "record.schedule.options().not_on.is_some() && record.identity.namespace.is_empty() && ", "state::tests::calendars"),
     "check-ignores-defaults-of-namespaces": ("src/cli/check/options.rs", "        self.namespaces.inherit(namespace, &mut record.schedule, hash);\n", "        let _ = hash;\n", "check::tests::options"),
+    "slot-at-the-end-of-a-freeze-is-held-back": ("src/schedule/thaw.rs", "self.schedule.start_of(slot) < self.until", "self.schedule.start_of(slot) <= self.until", "schedule::thaw"),
+    "forecast-without-the-end-of-a-freeze": ("src/observe/forecast.rs", "            *thaws.entry(place).or_default() += n_starts;\n", "            *thaws.entry(place).or_default() += n_starts * 0;\n", "observe::forecast"),
     "faults-hit-every-client": ("src/cli/dev/faults.rs", "client: Some(CONTROLLER.to_owned()),", "client: None,", "dev::faults"),
     "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
     "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),

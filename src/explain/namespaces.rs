@@ -43,6 +43,11 @@ impl GivenNamespaces {
         }
     }
 
+    /// The end of the freeze of a namespace, which may have passed.
+    pub(super) fn frozen_until(&self, namespace: &str) -> Option<Timestamp> {
+        Some(self.0.get(namespace)?.freeze.as_ref()?.until)
+    }
+
     /// A sentence about the freeze of a namespace, which may have passed.
     pub(super) fn freeze_text(&self, namespace: &str) -> Option<String> {
         let freeze = self.0.get(namespace)?.freeze.as_ref()?;

@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use jiff::Timestamp;
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -263,6 +264,11 @@ impl Objects {
     pub fn resolve_calendar(&self, namespace: &str, schedule: &mut CronJobSchedule) -> Option<String> {
         self.calendars.calendars().resolve(namespace, schedule);
         unread_note(schedule.options())
+    }
+
+    /// The end of the freeze of a namespace, which may have passed.
+    pub fn frozen_until(&self, namespace: &str) -> Option<Timestamp> {
+        self.namespaces.frozen_until(namespace)
     }
 
     /// A sentence about the freeze of a namespace.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     kube_api::objects::decode::{DecodeError, Decoder, ReceivedJob},
-    schedule::Zone,
+    schedule::{Zone, thaw::FrozenCronJob},
     shard::{CronJobRecord, JobRecord, Uid, hash::spread_hash},
 };
 
@@ -66,6 +66,8 @@ pub(super) struct Subject {
     pub(super) refusals: Vec<String>,
     /// The last change of the spec, as far as `managedFields` says.
     pub(super) changed: Option<Timestamp>,
+    /// The end of the freeze of its namespace, also if it has passed.
+    pub(super) frozen_until: Option<Timestamp>,
     /// Whether the uid, which determines the offset of `spread`, is not given.
     has_no_uid: bool,
 }
@@ -91,6 +93,22 @@ impl JobFacts {
 
 /// The value of `spec.managedBy` of Jobs that Kubernetes itself runs.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
+impl Subject {
+    /// The CronJob in the freeze of its namespace, if one holds at `now` and the CronJob can be decoded.
+    pub(super) fn frozen(&self, now: Timestamp) -> Option<FrozenCronJob<'_>> {
+        let until = self.frozen_until.filter(|until| now < *until)?;
+        let record = self.record.as_ref().ok()?;
+        Some(FrozenCronJob {
+            schedule: &record.schedule,
+            created: record.created,
+            last_schedule_time: record.status.last_schedule_time,
+            starting_deadline_seconds: record.starting_deadline_seconds,
+            concurrency_policy: record.concurrency_policy,
+            until,
+        })
+    }
+}
 
 impl World {
     /// Builds the world of these objects. CronJobs without a creation time are created `now`. `notes` receives what is
@@ -163,8 +181,9 @@ impl World {
         self.subjects.push(subject);
     }
 
-    /// Gives a CronJob the defaults of its namespace.
+    /// Gives a CronJob the defaults and the freeze of its namespace.
     pub(super) fn inherit(&self, subject: &mut Subject) {
+        subject.frozen_until = self.namespaces.frozen_until(&subject.namespace);
         if let Ok(record) = &mut subject.record {
             let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
             self.namespaces.inherit(namespace, &mut record.schedule, hash);
@@ -263,6 +282,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         notes,
         refusals,
         changed: last_change(&object.value),
+        frozen_until: None,
         has_no_uid,
     })
 }

@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, freezes::last_frozen, order};
+use super::{ShardState, order};
 use crate::{
     schedule::{
         after,
         policy::{self, Decision, Facts, SkipReason, Verdict},
+        thaw::last_frozen,
     },
     shard::{
         ShardPhase,

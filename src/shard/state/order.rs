@@ -2,13 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, freezes::last_frozen};
+use super::ShardState;
 use crate::{
     schedule::{
         Exclusion, after,
         busy::busy_since,
         options::{CatchUp, MISSED_AFTER},
         policy,
+        thaw::last_frozen,
     },
     shard::{
         cron_job::{CronJobState, SlotStage},

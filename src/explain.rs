@@ -37,6 +37,7 @@ mod yaml;
 pub use self::{
     answer::{Answer, Question, answer, text_of},
     error::ExplainError,
+    namespaces::GivenNamespaces,
     reason::{Decision, Meaning, reasons},
     rule::rule_text,
     survey::{Outlook, Survey},

@@ -14,6 +14,7 @@ mod exclusion;
 pub mod fires;
 pub mod options;
 pub mod policy;
+pub mod thaw;
 pub mod wheel;
 pub mod zone;
 

@@ -154,7 +154,7 @@ impl Answer {
     /// One JSON object, or a list for several CronJobs.
     pub fn json(&self) -> Result<String, ExplainError> {
         let recorded = self.recorded.as_deref().unwrap_or_default();
-        json::document(&self.explained, recorded).map_err(ExplainError::Conversion)
+        json::document(&self.explained, recorded, self.now).map_err(ExplainError::Conversion)
     }
 
     /// The CronJobs that can never run, or that the API server would refuse.

@@ -12,6 +12,7 @@ use crate::schedule::{
     describe::describe,
     due,
     options::{ExcludedDays, OptionName},
+    thaw::{FrozenCronJob, Thaw},
     zone::OffsetChange,
 };
 
@@ -77,8 +78,10 @@ pub struct Calendar<'a> {
     since: Timestamp,
     /// The last activation since then.
     pub last: Option<Timestamp>,
-    /// The next ones, without those that the calendar of the CronJob excludes.
+    /// The next ones, without those that the calendar of the CronJob excludes or a freeze holds back.
     pub next: Vec<Timestamp>,
+    /// The end of a freeze that holds now.
+    thaw: Option<Thaw>,
 }
 
 impl<'a> Calendar<'a> {
@@ -105,7 +108,18 @@ impl<'a> Calendar<'a> {
             since,
             last,
             next: next.take(count).collect(),
+            thaw: None,
         }
+    }
+
+    /// The same calendar in a freeze: the next activations are those that it does not hold back.
+    #[must_use]
+    pub fn in_freeze(mut self, frozen: Option<FrozenCronJob<'_>>) -> Calendar<'a> {
+        let Some(frozen) = frozen else { return self };
+        let next = std::iter::successors(frozen.next_run(), |at| self.effective.next_wanted(*at));
+        self.next = next.take(self.next.len()).collect();
+        self.thaw = Some(frozen.thaw(self.now));
+        self
     }
 
     /// Formats an instant in the zone of the schedule.
@@ -141,7 +155,8 @@ impl<'a> Calendar<'a> {
             let start = self.start_text(*at).unwrap_or_default();
             (at.as_second(), format!("in {span}, {}{start}", self.local(*at)))
         };
-        let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
+        let thaw = self.thaw_line().into_iter();
+        let mut lines: Vec<(i64, String)> = thaw.chain(self.next.iter().map(activation)).collect();
         lines.extend(self.changes());
         lines.extend(self.excluded_lines());
         if self.next.is_empty() {
@@ -157,6 +172,13 @@ impl<'a> Calendar<'a> {
         let until = self.next.last().copied().unwrap_or(Timestamp::MAX);
         let counts = exclusion.map(|exclusion| exclusion.counts(self.since, self.now, until));
         counts.into_iter().flatten().take(EXCLUDED_MAX).collect()
+    }
+
+    fn thaw_line(&self) -> Option<(i64, String)> {
+        let thaw = self.thaw.as_ref()?;
+        let sentence = thaw.sentence()?;
+        let line = format!("frozen until {}: {sentence}", self.local(thaw.until));
+        Some((thaw.until.as_second(), line))
     }
 
     fn excluded_lines(&self) -> Vec<(i64, String)> {

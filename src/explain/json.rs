@@ -1,5 +1,6 @@
 //! An explanation as JSON, for programs. Its members are part of the command's contract.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -7,7 +8,7 @@ use super::{
     explanation::{EventLine, Explained, Explanation},
     recorded::RecordedEvent,
 };
-use crate::schedule::CronJobSchedule;
+use crate::schedule::{CronJobSchedule, thaw::FrozenCronJob};
 
 /// Number of next runs.
 const NEXT_RUNS: usize = 3;
@@ -41,6 +42,8 @@ struct Answer<'a> {
     /// The Events of the cluster, the latest first.
     recorded_events: Vec<Recorded<'a>>,
     next_wakeup: Option<String>,
+    /// The end of the freeze that holds the CronJob back.
+    frozen_until: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -61,18 +64,26 @@ struct Recorded<'a> {
 }
 
 /// Formats one explanation as an object, several as a list.
-pub(super) fn document(explained: &[Explained], recorded: &[RecordedEvent]) -> serde_json::Result<String> {
-    let answers: Vec<Answer<'_>> = explained.iter().map(|explained| answer(explained, recorded)).collect();
+pub(super) fn document(
+    explained: &[Explained],
+    recorded: &[RecordedEvent],
+    now: Timestamp,
+) -> serde_json::Result<String> {
+    let answers: Vec<Answer<'_>> = explained
+        .iter()
+        .map(|explained| answer(explained, recorded, now))
+        .collect();
     match answers.as_slice() {
         [one] => serde_json::to_string_pretty(one),
         several => serde_json::to_string_pretty(several),
     }
 }
 
-fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEvent]) -> Answer<'a> {
-    let instant = |instant: Option<jiff::Timestamp>| instant.map(|instant| instant.to_string());
+fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEvent], now: Timestamp) -> Answer<'a> {
+    let instant = |instant: Option<Timestamp>| instant.map(|instant| instant.to_string());
     let schedule = subject.record.as_ref().ok().map(|record| &record.schedule);
     let meaning = explanation.reason.meaning();
+    let frozen = subject.frozen(now);
     Answer {
         name: &subject.name,
         namespace: &subject.namespace,
@@ -92,15 +103,20 @@ fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEven
         recorded_events: recorded.iter().map(recorded_event).collect(),
         next_wakeup: instant(explanation.next_wakeup),
         next_runs: schedule
-            .map(|schedule| next_runs(schedule, explanation))
+            .map(|schedule| next_runs(schedule, explanation, frozen.as_ref()))
             .unwrap_or_default(),
+        frozen_until: instant(frozen.map(|frozen| frozen.until)),
     }
 }
 
-/// Returns the next slots, none behind the gates of B-6.
-fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation) -> Vec<String> {
-    let after = |at: &jiff::Timestamp| schedule.next_wanted(*at);
-    let runs = std::iter::successors(explanation.next_wakeup, after);
+/// Returns the next slots, none behind the gates of B-6, and in a freeze those that it does not hold back.
+fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation, frozen: Option<&FrozenCronJob<'_>>) -> Vec<String> {
+    let after = |at: &Timestamp| schedule.next_wanted(*at);
+    let first = explanation.next_wakeup.and_then(|next| match frozen {
+        Some(frozen) => frozen.next_run(),
+        None => Some(next),
+    });
+    let runs = std::iter::successors(first, after);
     runs.take(NEXT_RUNS).map(|at| at.to_string()).collect()
 }
 

@@ -19,7 +19,7 @@ use crate::{
 
 /// The options of the namespaces of an input, as far as they have some, and what is to be said about them.
 #[derive(Debug, Default)]
-pub(super) struct GivenNamespaces {
+pub struct GivenNamespaces {
     options: BTreeMap<Box<str>, NamespaceOptions>,
     /// Sentences about annotations without an effect.
     notes: BTreeMap<Box<str>, Vec<String>>,
@@ -27,7 +27,7 @@ pub(super) struct GivenNamespaces {
 
 impl GivenNamespaces {
     /// Adds a namespace. Returns whether it has options, or something is to be said about it.
-    pub(super) fn take(&mut self, namespace: &Value) -> bool {
+    pub fn take(&mut self, namespace: &Value) -> bool {
         let annotations = namespace.pointer("/metadata/annotations");
         let get = |name: &str| annotations?.get(name)?.as_str();
         let options = NamespaceOptions::read(get);
@@ -42,8 +42,13 @@ impl GivenNamespaces {
         is_used
     }
 
+    /// Whether the CronJobs of a namespace have defaults.
+    pub fn has_defaults(&self, namespace: &str) -> bool {
+        self.options.get(namespace).is_some_and(NamespaceOptions::has_defaults)
+    }
+
     /// Gives a CronJob the defaults of its namespace. `hash` is an even hash of its uid.
-    pub(super) fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
+    pub fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
         if let Some(options) = self.options.get(namespace) {
             schedule.inherit(Some(options), hash);
         }
@@ -52,6 +57,11 @@ impl GivenNamespaces {
     /// Sentences about the annotations of a namespace that have no effect.
     pub(super) fn notes(&self, namespace: &str) -> &[String] {
         self.notes.get(namespace).map_or(&[], Vec::as_slice)
+    }
+
+    /// The end of the freeze of a namespace, which may have passed.
+    pub(super) fn frozen_until(&self, namespace: &str) -> Option<Timestamp> {
+        Some(self.options.get(namespace)?.freeze.as_ref()?.until)
     }
 
     /// A sentence about the freeze of a namespace that is not over at an instant.

@@ -277,6 +277,11 @@ impl Objects {
         unread_note(schedule.options())
     }
 
+    /// The end of the freeze of a namespace, which may have passed.
+    pub fn frozen_until(&self, namespace: &str) -> Option<Timestamp> {
+        self.namespaces.frozen_until(namespace)
+    }
+
     /// A sentence about the freeze of a namespace that is not over at an instant.
     pub fn freeze_text(&self, namespace: &str, at: Timestamp) -> Option<String> {
         self.namespaces.freeze_text(namespace, at)

@@ -1,6 +1,6 @@
 //! What the controller would do with every CronJob of a cluster if it started now, for `check --pre`.
 //!
-//! Jobs come first, and then CronJobs page by page, so that only Jobs are held in memory.
+//! Namespaces and Jobs come first, and then CronJobs page by page, so that CronJobs are not held in memory.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
     shard::{CronJobRecord, EventReason},
 };
 
-/// The Jobs of a cluster, and the instant at which CronJobs are evaluated.
+/// The Jobs and the namespaces of a cluster, and the instant at which CronJobs are evaluated.
 pub struct Survey {
     world: World,
     decoder: Decoder,
@@ -61,6 +61,11 @@ impl Survey {
         }
     }
 
+    /// Adds a namespace, which may have a freeze and defaults of options.
+    pub fn take_namespace(&mut self, namespace: &Value) {
+        self.world.namespaces.take(namespace);
+    }
+
     /// Adds a page of a list of Jobs. A Job that cannot be decoded still takes its name.
     pub fn take_jobs(&mut self, page: Value) {
         for job in objects(page, "JobList").items {
@@ -76,7 +81,8 @@ impl Survey {
         subjects.map(|subject| self.outlook(subject)).collect()
     }
 
-    fn outlook(&self, subject: Subject) -> Outlook {
+    fn outlook(&self, mut subject: Subject) -> Outlook {
+        self.world.inherit(&mut subject);
         let explanation = trial::explain(&subject, &self.world, AssumedCreate::Created, self.now);
         let (problem, acts) = match explanation {
             Ok(explanation) => (problem_of(&explanation), Some(explanation)),

@@ -130,6 +130,7 @@ impl Block<'_> {
         };
         let since = record.status.last_schedule_time.unwrap_or(record.created);
         let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
+        let calendar = calendar.in_freeze(self.subject.frozen(self.now));
         line(f, "schedule", calendar.schedule_text())?;
         lines(f, "last due", &last_due_lines(record, &calendar))?;
         let reason = self.explanation.reason;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     kube_api::objects::decode::{DecodeError, Decoder, ReceivedJob},
-    schedule::Zone,
+    schedule::{Zone, thaw::FrozenCronJob},
     shard::{CronJobRecord, JobRecord, Uid, hash::spread_hash},
 };
 
@@ -69,6 +69,8 @@ pub(super) struct Subject {
     pub(super) refusals: Vec<String>,
     /// The last change of the spec, as far as `managedFields` says.
     pub(super) changed: Option<Timestamp>,
+    /// The end of the freeze of its namespace, also if it has passed.
+    pub(super) frozen_until: Option<Timestamp>,
     /// Whether the uid, which determines the offset of `spread`, is not given.
     has_no_uid: bool,
 }
@@ -94,6 +96,22 @@ impl JobFacts {
 
 /// The value of `spec.managedBy` of Jobs that Kubernetes itself runs.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
+
+impl Subject {
+    /// The CronJob in the freeze of its namespace, if one holds at `now` and the CronJob can be decoded.
+    pub(super) fn frozen(&self, now: Timestamp) -> Option<FrozenCronJob<'_>> {
+        let until = self.frozen_until.filter(|until| now < *until)?;
+        let record = self.record.as_ref().ok()?;
+        Some(FrozenCronJob {
+            schedule: &record.schedule,
+            created: record.created,
+            last_schedule_time: record.status.last_schedule_time,
+            starting_deadline_seconds: record.starting_deadline_seconds,
+            concurrency_policy: record.concurrency_policy,
+            until,
+        })
+    }
+}
 
 impl World {
     /// Builds the world of these objects. CronJobs without a creation time are created `now`. `notes` receives what is
@@ -152,9 +170,8 @@ impl World {
 
     /// Adds a CronJob, with the defaults of its namespace, the calendar that it names, and notes about its options.
     fn add_subject(&mut self, mut subject: Subject) {
+        self.inherit(&mut subject);
         if let Ok(record) = &mut subject.record {
-            let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
-            self.namespaces.inherit(namespace, &mut record.schedule, hash);
             if subject.has_no_uid {
                 record.schedule.forget_offset();
             }
@@ -168,6 +185,15 @@ impl World {
         subject.annotation_notes.extend_from_slice(of_namespace);
         subject.notes.extend_from_slice(&subject.annotation_notes);
         self.subjects.push(subject);
+    }
+
+    /// Gives a CronJob the defaults and the freeze of its namespace.
+    pub(super) fn inherit(&self, subject: &mut Subject) {
+        subject.frozen_until = self.namespaces.frozen_until(&subject.namespace);
+        if let Ok(record) = &mut subject.record {
+            let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
+            self.namespaces.inherit(namespace, &mut record.schedule, hash);
+        }
     }
 
     /// Keeps the CronJobs of this name, in all namespaces or in one.
@@ -263,6 +289,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         notes,
         refusals,
         changed: last_change(&object.value),
+        frozen_until: None,
         has_no_uid,
     })
 }

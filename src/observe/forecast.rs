@@ -2,20 +2,22 @@
 //!
 //! CronJobs with the same activations share one set of minutes, so 20,000 CronJobs cost little more than their distinct
 //! schedules. A minute counts once for a CronJob, since Jobs are named by the minute, unless its option `schedule` has
-//! seconds.
+//! seconds. At the end of a freeze, the slots that it held back start as the options say, all in that minute.
 
+mod input;
 mod minutes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use self::minutes::MinuteSet;
-use super::{
-    facts::CronJobFacts,
-    view::{ClockChange, Peak},
+pub use self::input::ForecastInput;
+use self::{
+    input::{ChainKey, chain_key},
+    minutes::MinuteSet,
 };
-use crate::schedule::{CronJobSchedule, Zone, after, due};
+use super::view::{ClockChange, Peak};
+use crate::schedule::{CronJobSchedule, Zone, after};
 
 const MINUTE_SECONDS: i64 = 60;
 
@@ -42,60 +44,13 @@ pub struct Forecast {
     n_starts_with_seconds: u32,
     /// Number of CronJobs of each chain, for each namespace.
     namespaces: BTreeMap<Box<str>, BTreeMap<usize, u32>>,
+    /// Number of starts of held back slots at the end of a freeze, by place of the minute, for each namespace.
+    thaws: BTreeMap<Box<str>, BTreeMap<usize, u32>>,
     /// Number of starts in each minute.
     totals: Vec<u64>,
     /// Kept, because it takes all namespaces with their chains to find it.
     peak: Option<Peak>,
     clock_changes: Vec<ClockChange>,
-}
-
-/// A CronJob, and whether its options count.
-#[derive(Clone, Copy, Debug)]
-pub struct ForecastInput<'a> {
-    /// The CronJob.
-    pub facts: &'a CronJobFacts,
-    /// Whether the built-in controller runs it, which ignores its options.
-    pub ignores_options: bool,
-    /// The end of a freeze: nothing starts before.
-    pub frozen_until: Option<Timestamp>,
-}
-
-impl<'a> From<&'a CronJobFacts> for ForecastInput<'a> {
-    fn from(facts: &'a CronJobFacts) -> ForecastInput<'a> {
-        ForecastInput {
-            facts,
-            ignores_options: false,
-            frozen_until: None,
-        }
-    }
-}
-
-impl ForecastInput<'_> {
-    /// The time from a slot to its start.
-    fn offset(&self) -> SignedDuration {
-        if self.ignores_options {
-            SignedDuration::ZERO
-        } else {
-            self.facts.schedule.options().offset()
-        }
-    }
-}
-
-/// What decides the starts of a CronJob.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ChainKey {
-    text: Box<str>,
-    time_zone: Option<Box<str>>,
-    default_zone: Box<str>,
-    options: Option<Box<str>>,
-    /// The first activation of an interval, which differs from CronJob to CronJob.
-    first: Option<Timestamp>,
-    /// The time from a slot to its start.
-    offset: SignedDuration,
-    /// Namespace and name of the calendar on whose dates nothing starts.
-    calendar: Option<(Box<str>, Box<str>)>,
-    /// The end of a freeze in the time of the forecast.
-    frozen_until: Option<Timestamp>,
 }
 
 impl Forecast {
@@ -116,6 +71,7 @@ impl Forecast {
             minutes: Vec::new(),
             n_starts_with_seconds: 0,
             namespaces: BTreeMap::new(),
+            thaws: BTreeMap::new(),
             totals: vec![0; usize::try_from(n_minutes).unwrap_or_default()],
             peak: None,
             clock_changes: Vec::new(),
@@ -147,7 +103,8 @@ impl Forecast {
         };
         let starts = chains.iter();
         let starts = starts.map(|(chain, n_cron_jobs)| n_cron_jobs * self.minutes[*chain].n_starts(place));
-        starts.sum()
+        let thaws = self.thaws.get(namespace).and_then(|thaws| thaws.get(&place));
+        starts.chain(thaws.copied()).sum()
     }
 
     /// Number of starts from the minute that contains `from` to the last minute that begins before `to`.
@@ -164,6 +121,9 @@ impl Forecast {
             for place in minutes.places() {
                 starts[place] += n_cron_jobs * minutes.n_starts(place);
             }
+        }
+        for (place, n_starts) in self.thaws.get(namespace).into_iter().flatten() {
+            starts[*place] += n_starts;
         }
         starts
     }
@@ -219,6 +179,20 @@ impl Forecast {
         if let Some(chains) = self.namespaces.get_mut(&cron_job.namespace) {
             *chains.entry(chain).or_default() += 1;
         }
+        self.add_thaw(input);
+    }
+
+    /// Adds what a CronJob starts at the end of a freeze.
+    fn add_thaw(&mut self, input: ForecastInput<'_>) {
+        let frozen = input.frozen(self.from).filter(|frozen| frozen.until < self.to);
+        let Some((frozen, place)) = frozen.and_then(|frozen| Some((frozen, self.place_of(frozen.until)?))) else {
+            return;
+        };
+        let n_starts = u32::try_from(frozen.starts().len()).unwrap_or(u32::MAX);
+        if n_starts > 0 {
+            let thaws = self.thaws.entry(input.facts.namespace.clone()).or_default();
+            *thaws.entry(place).or_default() += n_starts;
+        }
     }
 
     /// The minutes of the starts of one chain of activations.
@@ -271,6 +245,9 @@ impl Forecast {
                 self.totals[place] += n * u64::from(minutes.n_starts(place));
             }
         }
+        for (place, n_starts) in self.thaws.values().flatten() {
+            self.totals[*place] += u64::from(*n_starts);
+        }
     }
 
     fn find_peak(&self) -> Option<Peak> {
@@ -299,36 +276,6 @@ impl Forecast {
         let end = place(ceil_minute_of(to)).min(self.totals.len());
         place(minute_of(from)).min(end)..end
     }
-}
-
-/// `None` for a CronJob that starts nothing.
-fn chain_key(input: ForecastInput<'_>, from: Timestamp) -> Option<ChainKey> {
-    let (cron_job, offset) = (input.facts, input.offset());
-    let schedule = &cron_job.schedule;
-    let parsed = schedule.parsed.as_ref().ok()?;
-    let has_zone = !matches!(schedule.zone, Some(Err(_)));
-    if cron_job.is_suspended || cron_job.is_deleting || !has_zone {
-        return None;
-    }
-    let anchor = cron_job.last_schedule_time.unwrap_or(cron_job.created);
-    let first = if parsed.is_every() {
-        let instant = after(before(from), -offset);
-        Some(due::next_in_chain(parsed, &schedule.default_zone, anchor, instant)?)
-    } else {
-        None
-    };
-    let calendar = schedule.options().not_on.as_ref();
-    let calendar = calendar.filter(|not_on| !input.ignores_options && not_on.known().is_some());
-    Some(ChainKey {
-        text: schedule.text.clone(),
-        time_zone: schedule.time_zone.clone(),
-        default_zone: schedule.default_zone.name().into(),
-        options: parsed.options_key(),
-        first,
-        offset,
-        calendar: calendar.map(|not_on| (cron_job.namespace.clone(), not_on.name.clone())),
-        frozen_until: input.frozen_until.filter(|until| from < *until),
-    })
 }
 
 /// The clock changes of zones from one instant to another, exclusive, by time and zone.

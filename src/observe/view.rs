@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::slot::{Mark, Slot};
-use crate::schedule::{ConcurrencyPolicy, Zone};
+use crate::schedule::{ConcurrencyPolicy, Zone, thaw::Thaw};
 
 /// Namespace and name of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -345,7 +345,9 @@ pub struct Detail {
     pub slots: Vec<Slot>,
     /// Jobs that belong to no slot, the latest last.
     pub other_runs: Vec<super::facts::Run>,
-    /// The next ten slots.
+    /// The end of a freeze that holds now.
+    pub thaw: Option<Thaw>,
+    /// The next ten slots, without those that the freeze holds back.
     pub next_slots: Vec<NextSlot>,
     /// Clock changes before the last of them.
     pub clock_changes: Vec<ClockChange>,

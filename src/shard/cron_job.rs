@@ -194,7 +194,8 @@ impl CronJobState {
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         let skips_missed = self.record.schedule.options().missed_runs == CatchUp::Skip;
         self.ended_slot.is_some_and(|(slot, outcome)| {
-            let is_missed = skips_missed && outcome == InstantOutcome::Missed;
+            let is_missed = matches!(outcome, InstantOutcome::Missed | InstantOutcome::RefusedDueToTenant);
+            let is_missed = skips_missed && is_missed;
             let is_still_skipped = matches!(
                 decision,
                 Decision::Skip(SkipReason::DeadlineExceeded(_) | SkipReason::Missed(_) | SkipReason::Resumed(_))

@@ -52,8 +52,8 @@ instant_outcomes! {
     /// Its create was not answered, and looking up its Job is not permitted: a later slot became due under Allow, or two
     /// minutes passed.
     LookUpRefused "look_up_refused",
-    /// The API server refused its Job until a later slot became due or the starting deadline passed (B-12.4): the Job is
-    /// invalid, or its namespace, a quota or admission does not permit it.
+    /// The API server refused its Job until a later slot became due, the starting deadline passed or `missed-runs: skip`
+    /// gave it up (B-12.4): the Job is invalid, or its namespace, a quota or admission does not permit it.
     RefusedDueToTenant "refused",
     /// Its CronJob can no longer run: while it was open, the zone or the text became invalid (B-6.2, B-6.4), the object
     /// could not be decoded, or cronwheel panicked on it.

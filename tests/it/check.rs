@@ -295,13 +295,14 @@ async fn install_with(api: &Api, n_shards: u16, now: Timestamp, managed: &str) {
 }
 
 async fn label(api: &Api, path: &str, label: &str) {
+    patch(api, path, json!({"labels": {label: "true"}})).await;
+}
+
+/// Changes the metadata of an object.
+async fn patch(api: &Api, path: &str, metadata: Value) {
     let request = Request::patch(path)
         .header("content-type", "application/merge-patch+json")
-        .body(
-            json!({"metadata": {"labels": {label: "true"}}})
-                .to_string()
-                .into_bytes(),
-        )
+        .body(json!({"metadata": metadata}).to_string().into_bytes())
         .unwrap();
     let _: Value = Client::new(api.client("user"), "default")
         .request(request)
@@ -396,6 +397,33 @@ async fn a_running_installation_is_checked() {
 7 fine, 0 to read (!), 0 failed (✗)
 ";
     assert_eq!(text, expected, "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_of_namespaces_are_options_of_their_cron_jobs() {
+    let (api, clock) = cluster().await;
+    let spread = json!({"annotations": {"cronwheel.dev/spread": "1m"}});
+    patch(&api, "/api/v1/namespaces/shop", spread).await;
+    let of_namespace = "(cronwheel.dev/spread of the namespace)";
+    let named = format!("manages their namespaces: shop/a {of_namespace}, shop/b {of_namespace}");
+    for arguments in [&["--pre"][..], &["--pre", "-n", "shop", "-n", "absent"]] {
+        let (text, _) = run(client(&api, documents()), arguments, &clock).await;
+        assert!(text.contains(&named), "{text}");
+    }
+    install(&api, 256, clock.now()).await;
+    label(&api, "/api/v1/namespaces/shop", "cronwheel.dev/managed").await;
+    let (text, _) = run(client(&api, policy()), &[], &clock).await;
+    let alone =
+        "✓ options             2 CronJobs with options that change when something starts, which cronwheel alone runs";
+    assert!(text.lines().any(|line| line == alone), "{text}");
+    api.faults().add(Rule {
+        resource: Some(Resource::Namespace),
+        ..Rule::new(Fault::Forbid("not you".to_owned()))
+    });
+    let (text, error) = run(client(&api, documents()), &["--pre", "-n", "shop"], &clock).await;
+    let unknown =
+        "changes when something starts; defaults of namespaces not checked: the account may not get namespaces";
+    assert!(text.contains(unknown) && error.is_none(), "{text}");
 }
 
 /// The Leases have the time of the cluster.

@@ -1,23 +1,85 @@
 //! CronJobs whose options change when something starts, and whether somebody ignores these options: the built-in controller
-//! does, in a namespace that is not managed, and where it is not silenced.
+//! does, in a namespace that is not managed, and where it is not silenced. An option may be a default of the namespace.
 
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     built_in::{status_writers, title},
-    finding::{Finding, Names, counted},
+    finding::{Finding, Names, Unread, counted},
     installation::{Managed, RECENT},
 };
 use crate::{
+    explain::GivenNamespaces,
     kube_api::{NamespaceSelector, http::USER_AGENT, objects::decode::Decoder, other_controllers::StatusWriter},
-    schedule::options::{OptionName, Options},
-    shard::CronJobRecord,
+    schedule::options::Options,
+    shard::hash::spread_hash,
 };
 
 const TITLE: &str = "options";
+
+/// The defaults of namespaces, with which the options of CronJobs are read.
+#[derive(Debug, Default)]
+pub(super) struct Defaults {
+    namespaces: GivenNamespaces,
+    /// Why they are not known.
+    unread: Option<Unread>,
+}
+
+impl Defaults {
+    /// Reads the annotations of these namespaces.
+    pub(super) fn new(namespaces: &Result<Vec<Value>, Unread>) -> Defaults {
+        let mut defaults = Defaults {
+            unread: namespaces.as_ref().err().cloned(),
+            ..Defaults::default()
+        };
+        for namespace in namespaces.iter().flatten() {
+            defaults.namespaces.take(namespace);
+        }
+        defaults
+    }
+
+    /// Reads a CronJob. `None` without an option that changes when something starts. One that cannot be decoded runs
+    /// nowhere.
+    pub(super) fn read(&self, cron_job: &Value) -> Option<TimedCronJob> {
+        let namespace = cron_job["metadata"]["namespace"].as_str().unwrap_or_default();
+        let annotations = &cron_job["metadata"]["annotations"];
+        let has_options = annotations.is_object() && Options::may_be_in(&annotations.to_string());
+        if !has_options && !self.namespaces.has_defaults(namespace) {
+            return None;
+        }
+        let mut record = Decoder::default().cron_job(&cron_job.to_string()).ok()?;
+        let hash = spread_hash(&record.identity.uid);
+        self.namespaces.inherit(namespace, &mut record.schedule, hash);
+        let options = record.schedule.options();
+        let names = options.of_starts().into_iter().map(|option| {
+            let annotation = option.annotation();
+            match annotations.get(annotation) {
+                Some(_) => annotation.to_owned(),
+                None => format!("{annotation} of the namespace"),
+            }
+        });
+        let names: Vec<String> = names.collect();
+        (!names.is_empty()).then(|| TimedCronJob {
+            object: json!({"metadata": cron_job["metadata"]}),
+            options: names.join(", "),
+            offset: options.offset(),
+        })
+    }
+}
+
+/// A CronJob with options that change when something starts.
+#[derive(Debug)]
+pub(super) struct TimedCronJob {
+    /// The CronJob, without its spec and its status.
+    pub(super) object: Value,
+    /// The annotations.
+    options: String,
+    /// The delay of the start of every run by the option `spread`.
+    pub(super) offset: SignedDuration,
+}
 
 /// CronJobs with options that change when something starts.
 #[derive(Debug, Default)]
@@ -37,78 +99,78 @@ pub(super) struct Known {
 }
 
 impl TimedCronJobs {
-    /// Adds a CronJob, if it has such options.
-    pub(super) fn add(&mut self, cron_job: &Value, known: &Known, now: Timestamp) {
-        let Some(record) = with_options(cron_job) else { return };
-        let options: Vec<&str> = annotations(&record).collect();
-        if options.is_empty() {
-            return;
-        }
+    /// Adds a CronJob.
+    pub(super) fn add(&mut self, cron_job: &TimedCronJob, known: &Known, now: Timestamp) {
+        let TimedCronJob { object, options, .. } = cron_job;
         self.n += 1;
-        let text = || format!("{} ({})", title(cron_job), options.join(", "));
+        let text = || format!("{} ({options})", title(object));
         if !known.is_managed {
             self.unmanaged.add(text);
             if self.unmanaged_namespaces.len() < Names::SHOWN_MAX {
-                self.unmanaged_namespaces.insert(record.identity.namespace.to_string());
+                let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+                self.unmanaged_namespaces.insert(namespace.to_owned());
             }
-        } else if known.has_job_of_other || has_status_of_other(cron_job, now) {
+        } else if known.has_job_of_other || has_status_of_other(object, now) {
             self.beside.add(text);
         }
     }
 
     /// Judges whether cronwheel alone runs the CronJobs.
-    pub(super) fn finding(&self, managed: &Managed) -> Finding {
+    pub(super) fn finding(&self, managed: &Managed, defaults: &Defaults) -> Finding {
         let cron_jobs = match self.n {
-            0 => return Finding::fine(TITLE, "no CronJob has an option that changes when something starts"),
+            0 => "no CronJob has an option that changes when something starts".to_owned(),
             n => format!(
                 "{} with options that change when something starts",
                 counted(n, "CronJob")
             ),
         };
-        let (mut reasons, mut mends) = (Vec::new(), Vec::new());
+        let mut reasons = Reasons::default();
         if !self.unmanaged.is_empty() {
-            reasons.push(format!(
-                "{} of them in namespaces that are not managed, where nobody follows these options: {}",
-                self.unmanaged.len(),
-                self.unmanaged
-            ));
-            mends.push(self.manage(managed));
+            reasons.add(
+                format!(
+                    "{} of them in namespaces that are not managed, where nobody follows these options: {}",
+                    self.unmanaged.len(),
+                    self.unmanaged
+                ),
+                self.manage(managed),
+            );
         }
         if !self.beside.is_empty() {
-            reasons.push(format!(
-                "another controller, which ignores these options, wrote the status or created a Job of {} in the last hour: \
-                 {}. It is the built-in one if it stands in, is not silenced, or ran the namespace until it was labelled",
-                self.beside.len(),
-                self.beside
-            ));
-            mends.push("cronwheel check --canary shows whether the built-in controller is silenced now".to_owned());
+            reasons.add(
+                format!(
+                    "another controller, which ignores these options, wrote the status or created a Job of {} in the last \
+                     hour: {}. It is the built-in one if it stands in, is not silenced, or ran the namespace until it was \
+                     labelled",
+                    self.beside.len(),
+                    self.beside
+                ),
+                "cronwheel check --canary shows whether the built-in controller is silenced now".to_owned(),
+            );
         }
-        if reasons.is_empty() {
-            return Finding::fine(TITLE, format!("{cron_jobs}, which cronwheel alone runs"));
-        }
-        Finding::warning(TITLE, format!("{cron_jobs}; {}", reasons.join("; ")), mends.join("; "))
+        let is_ours = self.n > 0 && reasons.is_empty();
+        let ours = if is_ours { ", which cronwheel alone runs" } else { "" };
+        reasons.finding(cron_jobs + ours, defaults)
     }
 
     /// Tells which options count only when cronwheel runs the CronJobs, before it is installed. A CronJob is managed if
     /// cronwheel wrote its last status.
-    pub(super) fn finding_before_switch(&self) -> Finding {
+    pub(super) fn finding_before_switch(&self, defaults: &Defaults) -> Finding {
         if self.unmanaged.is_empty() {
             let none = "no CronJob that cronwheel does not run has an option that changes when something starts";
-            return Finding::fine(TITLE, none);
+            return Reasons::default().finding(none.to_owned(), defaults);
         }
+        let mut reasons = Reasons::default();
+        reasons.mends.push(format!(
+            "install cronwheel, and {}",
+            self.manage(&Managed::Selected(DEFAULT_SELECTOR.to_owned()))
+        ));
         let cron_jobs = counted(self.unmanaged.len(), "CronJob");
-        Finding::warning(
-            TITLE,
-            format!(
-                "{cron_jobs} with options that change when something starts, which the built-in controller ignores until \
-                 cronwheel manages their namespaces: {}",
-                self.unmanaged
-            ),
-            format!(
-                "install cronwheel, and {}",
-                self.manage(&Managed::Selected(DEFAULT_SELECTOR.to_owned()))
-            ),
-        )
+        let cron_jobs = format!(
+            "{cron_jobs} with options that change when something starts, which the built-in controller ignores until \
+             cronwheel manages their namespaces: {}",
+            self.unmanaged
+        );
+        reasons.finding(cron_jobs, defaults)
     }
 
     /// The command that lets cronwheel run them.
@@ -125,6 +187,38 @@ impl TimedCronJobs {
     }
 }
 
+/// What is to be read about the options, and what mends it.
+#[derive(Debug, Default)]
+struct Reasons {
+    reasons: Vec<String>,
+    mends: Vec<String>,
+}
+
+impl Reasons {
+    fn add(&mut self, reason: String, mend: String) {
+        self.reasons.push(reason);
+        self.mends.push(mend);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    /// The finding about these CronJobs, which also says if the defaults of namespaces are not known.
+    fn finding(mut self, cron_jobs: String, defaults: &Defaults) -> Finding {
+        if let Some(unread) = &defaults.unread {
+            self.add(format!("defaults of namespaces {unread}"), unread.mend());
+        }
+        self.reasons.insert(0, cron_jobs);
+        let reason = self.reasons.join("; ");
+        if self.mends.is_empty() {
+            Finding::fine(TITLE, reason)
+        } else {
+            Finding::warning(TITLE, reason, self.mends.join("; "))
+        }
+    }
+}
+
 /// The selector of the chart.
 const DEFAULT_SELECTOR: &str = "cronwheel.dev/managed=true";
 
@@ -135,30 +229,8 @@ pub(super) fn is_run_by_cronwheel(cron_job: &Value) -> bool {
     last.is_some_and(|(manager, _)| manager == ours)
 }
 
-/// The delay of the start of every run of a CronJob by the option `spread`, if it has one.
-pub(super) fn offset(cron_job: &Value) -> SignedDuration {
-    with_options(cron_job).map_or(SignedDuration::ZERO, |record| record.schedule.options().offset())
-}
-
 fn has_status_of_other(cron_job: &Value, now: Timestamp) -> bool {
     let writers = status_writers(cron_job).into_iter();
     let mut others = writers.filter_map(|(manager, at)| StatusWriter::other(&manager, at));
     others.any(|writer| now.duration_since(writer.at) < RECENT)
-}
-
-/// Whether the annotations of a CronJob may contain an option.
-pub(super) fn has_options(cron_job: &Value) -> bool {
-    let annotations = &cron_job["metadata"]["annotations"];
-    annotations.is_object() && Options::may_be_in(&annotations.to_string())
-}
-
-/// Reads a CronJob that has any option. One that cannot be decoded runs nowhere.
-fn with_options(cron_job: &Value) -> Option<CronJobRecord> {
-    let record = has_options(cron_job).then(|| Decoder::default().cron_job(&cron_job.to_string()).ok());
-    record.flatten()
-}
-
-fn annotations(record: &CronJobRecord) -> impl Iterator<Item = &'static str> {
-    let options = record.schedule.options().of_starts().into_iter();
-    options.map(OptionName::annotation)
 }

@@ -8,8 +8,8 @@ use super::{
     built_in::{self, Evidence, HeldLease},
     cluster::{self, ADMISSION, FLOW_CONTROL, Right},
     finding::{Finding, Unread},
-    options::{Known, TimedCronJobs, is_run_by_cronwheel},
-    reads::{ServerClock, batch, get, items_of, no_access, parameter},
+    options::{Defaults, Known, TimedCronJobs, is_run_by_cronwheel},
+    reads::{ServerClock, batch, get, items_of, namespaces, no_access, parameter},
     switch::Switch,
 };
 use crate::{
@@ -65,6 +65,12 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
     let (mut evidence, mut switch) = (Evidence::default(), Switch::default());
     let mut timed = TimedCronJobs::default();
     let mut survey = Survey::new(&args.default_time_zone, now());
+    let namespaces = namespaces(api, &args.namespaces).await;
+    namespaces
+        .iter()
+        .flatten()
+        .for_each(|namespace| survey.take_namespace(namespace));
+    let defaults = Defaults::new(&namespaces);
     let jobs = batch(api, "jobs", &args.namespaces, |page| {
         page["items"]
             .as_array()
@@ -82,7 +88,9 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
                 is_managed: is_run_by_cronwheel(cron_job),
                 has_job_of_other: false,
             };
-            timed.add(cron_job, &known, now());
+            if let Some(cron_job) = defaults.read(cron_job) {
+                timed.add(&cron_job, &known, now());
+            }
         }
         for outlook in survey.outlooks(page) {
             switch.add(&outlook, now());
@@ -97,7 +105,7 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
     match jobs.and(cron_jobs) {
         Ok(()) => {
             findings.extend(switch.findings(&args.default_time_zone));
-            findings.push(timed.finding_before_switch());
+            findings.push(timed.finding_before_switch(&defaults));
         }
         Err(unread) => findings.push(Finding::unread("CronJobs", &unread)),
     }

@@ -103,6 +103,19 @@ pub(super) async fn batch(
     Ok(())
 }
 
+/// Reads all namespaces, or these, as far as they exist.
+pub(super) async fn namespaces(api: &JsonApi, names: &[String]) -> Result<Vec<Value>, Unread> {
+    const PATH: &str = "/api/v1/namespaces";
+    if names.is_empty() {
+        return items(api, PATH, "", "list namespaces").await;
+    }
+    let mut namespaces = Vec::new();
+    for name in names {
+        namespaces.extend(get(api, &format!("{PATH}/{name}"), "get namespaces").await?);
+    }
+    Ok(namespaces)
+}
+
 /// Returns a query parameter with its value escaped.
 pub(super) fn parameter(name: &str, value: &str) -> String {
     format!("{name}={}", utf8_percent_encode(value, RESERVED))

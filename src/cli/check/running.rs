@@ -10,10 +10,10 @@ use super::{
     cluster::ADMISSION,
     finding::{Cause, Finding, Unread},
     installation::{Managed, Runs, leaders, replicas},
-    options::{Known, TimedCronJobs, has_options, offset},
+    options::{Defaults, Known, TimedCronJobs},
     own_policies,
     policy::{Owner, Policies},
-    reads::{ServerClock, batch, items, items_of, parameter},
+    reads::{ServerClock, batch, items, items_of, namespaces, parameter},
     requirements::Requirements,
 };
 use crate::{
@@ -125,6 +125,14 @@ async fn selected(api: &JsonApi, managed: &Managed) -> Result<BTreeSet<String>, 
     Ok(namespaces.into_iter().filter_map(name).collect())
 }
 
+/// Reads the defaults of all namespaces. They have no effect unless the installation selects namespaces by label.
+async fn defaults(api: &JsonApi, managed: &Managed) -> Defaults {
+    match managed {
+        Managed::Selected(_) => Defaults::new(&namespaces(api, &[]).await),
+        Managed::All | Managed::Named(_) => Defaults::default(),
+    }
+}
+
 /// Reads the CronJobs of all namespaces, and the Jobs of managed ones.
 async fn runs(
     api: &JsonApi,
@@ -142,16 +150,17 @@ async fn runs(
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         only.is_none_or(|only| only.contains(namespace))
     };
-    // Few have options, and only these are kept.
+    let defaults = defaults(api, managed).await;
+    // Only those with options are kept, without their spec.
     let mut cron_jobs = Vec::new();
-    let mut keep = |page| cron_jobs.extend(items_of(page).into_iter().filter(has_options));
+    let mut keep = |page| cron_jobs.extend(items_of(page).iter().filter_map(|cron_job| defaults.read(cron_job)));
     let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
     // A replica of some namespaces may not list the others.
     if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.cause == Cause::Denied) {
         listed = batch(api, "cronjobs", &names, keep).await;
     }
     for cron_job in &cron_jobs {
-        runs.add_offset(cron_job, offset(cron_job));
+        runs.add_offset(&cron_job.object, cron_job.offset);
     }
     let read = batch(api, "jobs", &names, |page| {
         items_of(page)
@@ -165,13 +174,13 @@ async fn runs(
     let mut timed = TimedCronJobs::default();
     for cron_job in &cron_jobs {
         let known = Known {
-            is_managed: is_managed(cron_job),
-            has_job_of_other: runs.has_job_beside(cron_job),
+            is_managed: is_managed(&cron_job.object),
+            has_job_of_other: runs.has_job_beside(&cron_job.object),
         };
         timed.add(cron_job, &known, now);
     }
     let options = match listed {
-        Ok(()) => timed.finding(managed),
+        Ok(()) => timed.finding(managed, &defaults),
         Err(unread) => Finding::unread("options", &unread),
     };
     vec![runs.lateness(), runs.beside(), options]

@@ -14,7 +14,7 @@ use crate::{
         calendar::Calendar,
         objects::{Objects, name_of, namespace_of},
     },
-    schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
+    schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName, thaw::FrozenCronJob},
     shard::hash::even_hash,
 };
 
@@ -141,6 +141,7 @@ impl Entry {
             from
         };
         let calendar = Calendar::new(&effective, schedule, (since, from), args.count as usize);
+        let calendar = calendar.in_freeze(frozen(cron_job, objects, &effective, from));
         let mut answer = Answer::new(&calendar, &effective, schedule, from, args);
         answer.options = effective.options().sentences(policy(cron_job));
         answer.notes.append(&mut notes);
@@ -201,6 +202,27 @@ impl Written {
         }
         Ok(Written { schedule, notes })
     }
+}
+
+/// The CronJob in the freeze of its namespace, if one holds at an instant.
+fn frozen<'a>(
+    cron_job: &Value,
+    objects: &Objects,
+    schedule: &'a CronJobSchedule,
+    from: Timestamp,
+) -> Option<FrozenCronJob<'a>> {
+    let until = objects.frozen_until(namespace_of(cron_job));
+    Some(FrozenCronJob {
+        schedule,
+        // A CronJob that does not exist yet has no earlier slots.
+        created: chain_start(cron_job).unwrap_or(from),
+        last_schedule_time: None,
+        starting_deadline_seconds: cron_job
+            .pointer("/spec/startingDeadlineSeconds")
+            .and_then(|seconds| Some(seconds.as_i64()?.max(0))),
+        concurrency_policy: policy(cron_job),
+        until: until.filter(|until| from < *until)?,
+    })
 }
 
 fn policy(cron_job: &Value) -> ConcurrencyPolicy {

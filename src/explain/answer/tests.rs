@@ -63,3 +63,55 @@ fn other_objects_have_no_text() {
     let problem = "the CronJob is not an object; give Kubernetes objects, with apiVersion, kind, metadata and spec";
     assert_eq!(text(&json!("hello")), Err(problem.to_owned()));
 }
+
+#[test]
+fn the_next_runs_are_those_that_a_freeze_does_not_hold_back() {
+    let answer_until = |until: &str, suspend: bool| {
+        let mut cron_job = cron_job();
+        cron_job["spec"]["suspend"] = suspend.into();
+        let mut objects = Objects::new(Origin::Cluster);
+        objects.take("the CronJob", Document::of_value(cron_job), Some("CronJob"));
+        objects.take_namespace(&json!({"metadata": {
+            "name": "shop", "annotations": {"cronwheel.dev/freeze-until": until},
+        }}));
+        let question = Question {
+            input: "hello",
+            name: None,
+            namespace: None,
+            default_zone: &Zone::utc(),
+            assumed: AssumedCreate::Created,
+            now: "2026-05-05T09:00:00Z".parse().unwrap(),
+            is_present: true,
+        };
+        let answer = answer(objects, &question).unwrap();
+        let document: Value = serde_json::from_str(&answer.json().unwrap()).unwrap();
+        (answer.text(false).to_string(), document)
+    };
+    let (text, document) = answer_until("2026-05-07T06:00:00Z", false);
+    let next = "next         frozen until Thu 2026-05-07 06:00 UTC: 2 runs before it do not start at their times; the latest \
+                run before it starts then\n             in 2d 1h, Thu 2026-05-07 10:00 UTC\n";
+    assert!(text.contains(next), "{text}");
+    assert_eq!(document["frozenUntil"], "2026-05-07T06:00:00Z");
+    assert_eq!(
+        document["nextRuns"],
+        json!(["2026-05-07T10:00:00Z", "2026-05-08T10:00:00Z", "2026-05-09T10:00:00Z"])
+    );
+    // A slot at the end of the freeze starts, and nothing else.
+    let (text, document) = answer_until("2026-05-06T10:00:00Z", false);
+    let next = "frozen until Wed 2026-05-06 10:00 UTC: 1 run before it does not start at its time, and not then either\n\
+                \x20            in 1d 1h, Wed 2026-05-06 10:00 UTC\n";
+    assert!(text.contains(next), "{text}");
+    assert_eq!(document["nextRuns"][0], "2026-05-06T10:00:00Z");
+    let (text, document) = answer_until("2026-05-07T06:00:00Z", true);
+    assert!(text.contains("; then in 2d 1h, Thu 2026-05-07 10:00 UTC\n"), "{text}");
+    assert_eq!(document["nextRuns"], json!([]));
+    let (text, document) = answer_until("2026-05-05T08:00:00Z", false);
+    assert!(
+        text.contains("next         in 1h, Tue 2026-05-05 10:00 UTC\n"),
+        "{text}"
+    );
+    assert_eq!(
+        (&document["frozenUntil"], document["nextRuns"][0].as_str()),
+        (&Value::Null, Some("2026-05-05T10:00:00Z"))
+    );
+}

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Fleet, rows, second::Second, shadow};
 use crate::observe::{
-    forecast::clock_changes,
+    forecast::{ForecastInput, clock_changes},
     slot::with_reason,
     view::{CronJobName, Detail, NextSlot},
     words::instant_text,
@@ -37,6 +37,8 @@ impl Fleet {
         let last_held = freeze.map(|(until, _)| Second::ceil(until).plus(-1));
         let next_slots = cron_job.next_slots(facts, Second::floor(now).max(last_held.unwrap_or(Second::MIN)));
         let next_slots: Vec<NextSlot> = next_slots.take(NEXT_SLOTS_MAX).collect();
+        let frozen = freeze.filter(|_| !facts.is_suspended && !facts.is_deleting);
+        let frozen = frozen.and_then(|(until, _)| ForecastInput::in_freeze(facts, until).frozen(now));
         let zone = facts.schedule.effective_zone();
         let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, last.at));
         let labels = facts.labels.iter();
@@ -45,6 +47,7 @@ impl Fleet {
             labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
             slots: self.slots_from(cron_job, cron_job.slots.len().saturating_sub(self.config.n_slots_max)),
             other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
+            thaw: frozen.map(|frozen| frozen.thaw(now)),
             next_slots,
             clock_changes: clock_changes.unwrap_or_default(),
             attention: self.attention_of(cron_job, now).into_iter().collect(),

@@ -13,10 +13,14 @@ use super::{
     slot_record::{Outcome, SlotRecord},
     words,
 };
-use crate::observe::{
-    facts::CronJobFacts,
-    slot::Mark,
-    view::{Filter, Next, Row, Rows, StateFilter},
+use crate::{
+    observe::{
+        facts::CronJobFacts,
+        forecast::ForecastInput,
+        slot::Mark,
+        view::{Filter, Next, Row, Rows, StateFilter},
+    },
+    schedule::thaw::FrozenCronJob,
 };
 
 /// Number of slots of a row.
@@ -177,19 +181,29 @@ impl<'a> Matcher<'a> {
             StateFilter::Lost => cron_job.lost_after(self.day_start).is_some(),
             StateFilter::Suspended => facts.is_suspended,
             StateFilter::Never => is_never(cron_job),
-            StateFilter::Due => {
-                let is_active = !facts.is_suspended && !facts.is_deleting && !self.is_frozen(cron_job);
-                let next = next_start(cron_job, facts, self.second);
-                is_active && next.is_some_and(|next| next <= self.second.plus(DUE_SECONDS))
-            }
+            StateFilter::Due => !facts.is_suspended && !facts.is_deleting && self.is_due(cron_job, facts),
             StateFilter::Blocked => blocked_slot(cron_job).is_some(),
-            StateFilter::Frozen => self.is_frozen(cron_job),
+            StateFilter::Frozen => self.frozen(cron_job, facts).is_some(),
         }
     }
 
-    fn is_frozen(&self, cron_job: &CronJob) -> bool {
-        let freeze = self.freezes.present(&cron_job.name.namespace, self.second);
-        freeze.is_some() && !cron_job.ignores_options()
+    /// Whether the CronJob starts something soon.
+    fn is_due(&self, cron_job: &CronJob, facts: &CronJobFacts) -> bool {
+        let end = self.second.plus(DUE_SECONDS);
+        let Some(frozen) = self.frozen(cron_job, facts) else {
+            return next_start(cron_job, facts, self.second).is_some_and(|next| next <= end);
+        };
+        let until = Second::ceil(frozen.until);
+        let next = || cron_job.first_start(facts, until);
+        until <= end && (next().is_some_and(|next| next <= end) || !frozen.starts().is_empty())
+    }
+
+    /// The CronJob in the freeze that holds it back.
+    fn frozen<'b>(&self, cron_job: &CronJob, facts: &'b CronJobFacts) -> Option<FrozenCronJob<'b>> {
+        let freeze = self.freezes.present(&cron_job.name.namespace, self.second)?;
+        let until = freeze.end().timestamp();
+        let input = (!cron_job.ignores_options()).then(|| ForecastInput::in_freeze(facts, until))?;
+        input.frozen(self.second.timestamp())
     }
 
     /// Whether a slot or its start is in the span: past minutes have slots, those of the forecast have starts.
@@ -200,8 +214,11 @@ impl<'a> Matcher<'a> {
         let (from, to) = (Second::ceil(from), Second::ceil(to));
         let has_options = facts.schedule.has_options();
         let start = || has_options.then(|| cron_job.first_start(facts, from)).flatten();
+        let is_in = |at: Second| from <= at && at < to;
+        let frozen = || self.frozen(cron_job, facts);
         due_slots::next_after(cron_job, from.plus(-1)).is_some_and(|slot| slot < to)
             || start().is_some_and(|start| start < to)
+            || frozen().is_some_and(|frozen| is_in(Second::floor(frozen.until)) && !frozen.starts().is_empty())
     }
 }
 

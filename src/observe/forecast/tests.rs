@@ -4,7 +4,10 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    observe::sample::{cron_job, instant},
+    observe::{
+        facts::CronJobFacts,
+        sample::{cron_job, instant},
+    },
     schedule::ClockChange,
 };
 
@@ -317,4 +320,73 @@ fn each_slot_of_a_schedule_with_seconds_counts() {
     assert_eq!(forecast.peak().map(|peak| peak.n_starts), Some(4));
     let row: u32 = forecast.starts_by_minute("shop").iter().sum();
     assert_eq!(row, 14);
+}
+
+#[test]
+fn the_starts_at_the_end_of_a_freeze_follow_the_options() {
+    let from = instant("2026-05-05T09:10:00Z");
+    let to = from + SignedDuration::from_hours(6);
+    let end = instant("2026-05-05T12:30:00Z");
+    let mut facts = cron_job("shop/a", "0 * * * *", None);
+    facts.last_schedule_time = Some(instant("2026-05-05T06:00:00Z"));
+    let free = cron_job("data/b", "0 * * * *", None);
+    let with = |annotation: &'static str, value: &'static str| {
+        let mut facts = facts.clone();
+        let get = move |name: &str| (name == annotation).then_some(value);
+        facts.schedule = facts.schedule.with_options("hello", get, 0);
+        facts
+    };
+    let starts = |facts: &CronJobFacts, ignores_options, frozen_until| {
+        let frozen = ForecastInput {
+            facts,
+            ignores_options,
+            frozen_until,
+        };
+        let forecast = Forecast::new([frozen, (&free).into()].into_iter(), from, to);
+        let row = forecast.starts_by_minute("shop");
+        let at_end = forecast.starts("shop", end);
+        let place = forecast.place_of(end).unwrap();
+        assert_eq!(row[place], at_end);
+        // Each hour has one start of the other namespace.
+        assert_eq!(
+            forecast.n_starts_between(from, to),
+            u64::from(row.iter().sum::<u32>()) + 6
+        );
+        assert_eq!(
+            forecast.n_starts_between(end, end + SignedDuration::from_secs(60)),
+            u64::from(at_end)
+        );
+        (at_end, row.iter().sum::<u32>())
+    };
+    // 13:00, 14:00 and 15:00 start after the end.
+    for (name, facts, expected) in [
+        ("none", facts.clone(), (1, 4)),
+        ("latest", with("cronwheel.dev/on-resume", "latest"), (1, 4)),
+        ("skip", with("cronwheel.dev/missed-runs", "skip"), (0, 3)),
+        ("all 5", with("cronwheel.dev/missed-runs", "all 5"), (5, 8)),
+        ("all", with("cronwheel.dev/on-resume", "all"), (6, 9)),
+    ] {
+        assert_eq!(starts(&facts, false, Some(end)), expected, "{name}");
+        assert_eq!(
+            starts(&facts, true, None),
+            (0, 6),
+            "{name} under the built-in controller"
+        );
+        let later = to + SignedDuration::from_hours(1);
+        assert_eq!(starts(&facts, false, Some(later)), (0, 0), "{name} in a longer freeze");
+        assert_eq!(starts(&facts, false, Some(from)), (0, 6), "{name} after a freeze");
+    }
+    let suspended = CronJobFacts {
+        is_suspended: true,
+        ..facts.clone()
+    };
+    assert_eq!(starts(&suspended, false, Some(end)), (0, 0));
+    // The peak is there too.
+    let many = with("cronwheel.dev/on-resume", "all");
+    let input = ForecastInput::in_freeze(&many, end);
+    let peak = Forecast::new([input].into_iter(), from, to).peak().cloned();
+    assert_eq!(
+        peak.map(|peak| (peak.at, peak.n_starts, peak.n_starts_in_namespace)),
+        Some((end, 6, 6))
+    );
 }

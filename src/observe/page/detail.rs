@@ -16,7 +16,10 @@ use super::{
     list::{conditions, next},
     words,
 };
-use crate::observe::view::{ClockChange, CronJobName, Detail, Row};
+use crate::{
+    observe::view::{ClockChange, CronJobName, Detail, Row},
+    schedule::thaw::Thaw,
+};
 
 /// The whole page. `explained` is the text of `explain` or why there is none; `None` leaves the part out.
 pub(super) fn page(
@@ -118,7 +121,11 @@ fn duration(duration: Option<jiff::SignedDuration>) -> String {
 fn next_runs(detail: &Detail, clock: &Clock) -> Markup {
     let row = &detail.row;
     let mut last = clock.now;
-    let mut entries: Vec<Markup> = Vec::new();
+    let mut entries: Vec<Markup> = detail
+        .thaw
+        .iter()
+        .filter_map(|thaw| end_of_freeze(thaw, row, clock))
+        .collect();
     for slot in &detail.next_slots {
         let at = &slot.at;
         let between = detail
@@ -142,6 +149,12 @@ fn next_runs(detail: &Detail, clock: &Clock) -> Markup {
             ol.next { @for entry in &entries { (entry) } }
         }
     }
+}
+
+/// The end of a freeze, if it holds slots back.
+fn end_of_freeze(thaw: &Thaw, row: &Row, clock: &Clock) -> Option<Markup> {
+    let sentence = thaw.sentence()?;
+    Some(html! { li.freeze { (dated(thaw.until, row, clock)) span { "frozen until then: " (sentence) } } })
 }
 
 fn clock_change(change: &ClockChange, row: &Row, clock: &Clock) -> Markup {

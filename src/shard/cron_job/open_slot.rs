@@ -127,6 +127,14 @@ impl OpenSlot {
         }
     }
 
+    /// The outcome if an option does not start it for this reason. A slot whose Job the API server refused was not missed.
+    pub(crate) fn outcome_when_skipped(&self, reason: InstantOutcome) -> InstantOutcome {
+        match reason {
+            InstantOutcome::Missed if self.is_refused_due_to_tenant => InstantOutcome::RefusedDueToTenant,
+            reason => reason,
+        }
+    }
+
     /// Looks up the Job of this name, which a create with this error may have created. Returns the request.
     pub(crate) fn look_up_job(
         &mut self,

@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, freezes::last_frozen, order};
+use super::{ShardState, order};
 use crate::{
     schedule::{
         after,
         policy::{self, Decision, Facts, SkipReason, Verdict},
+        thaw::last_frozen,
     },
     shard::{
         ShardPhase,
@@ -131,7 +132,7 @@ impl ShardState {
         if replaces {
             self.replace(owner);
         } else {
-            self.order(owner, verdict.next);
+            self.order(owner, verdict.next, now);
         }
     }
 
@@ -334,6 +335,9 @@ impl ShardState {
         if has_job {
             self.close_with_job(owner, slot, InstantOutcome::Adopted);
         } else {
+            let outcome = self
+                .open_slot_mut(owner)
+                .map_or(outcome, |open| open.outcome_when_skipped(outcome));
             self.close_slot_before(owner, outcome, verdict.next);
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::ShardState;
 use crate::{
-    schedule::{after, options::Freeze},
+    schedule::{options::Freeze, thaw::last_frozen},
     shard::{
         cron_job::{Management, SlotStage},
         hash::spread_hash,
@@ -124,9 +124,4 @@ impl ShardState {
         let of_namespace = of_namespaces.get(&self.index.cron_job(owner).record.identity.namespace);
         of_namespace.into_iter().chain(of_all).max_by_key(|freeze| freeze.until)
     }
-}
-
-/// The last instant of a freeze, for the comparison with slots: one that starts at its end was not held back.
-pub(super) fn last_frozen(until: Timestamp) -> Timestamp {
-    after(until, SignedDuration::from_nanos(-1))
 }

@@ -2,9 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, freezes::last_frozen};
+use super::ShardState;
 use crate::{
-    schedule::{Exclusion, after, busy::busy_since, options::CatchUp, policy},
+    schedule::{
+        Exclusion, after,
+        busy::busy_since,
+        options::{CatchUp, MISSED_AFTER},
+        policy,
+        thaw::last_frozen,
+    },
     shard::{
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
@@ -14,11 +20,15 @@ use crate::{
     },
 };
 
+/// The shortest time between two instants.
+const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
+
 impl ShardState {
     /// Emits the create of the open slot.
-    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
+    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>, now: Timestamp) {
         let clock_skew_max = self.config.clock_skew_max;
         let late_from = self.late_from(owner);
+        let skipped_from = self.skipped_from(owner, now);
         let cron_job = self.index.cron_job_mut(owner);
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
@@ -30,10 +40,8 @@ impl ShardState {
         let deadline = record
             .starting_deadline_seconds
             .map(|secs| after(start, SignedDuration::from_secs(secs)));
-        let expires_at = match (expiry.map(|expiry| after(expiry, SignedDuration::from_nanos(1))), next) {
-            (Some(expiry), Some(next)) => Some(expiry.min(next)),
-            (expiry, next) => expiry.or(next),
-        };
+        let expiry = expiry.map(|expiry| after(expiry, NANOSECOND));
+        let expires_at = [expiry, next, skipped_from].into_iter().flatten().min();
         let store_by = (!record.has_short_lived_jobs())
             .then(|| expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max)));
         let order = JobCreate {
@@ -78,10 +86,32 @@ impl ShardState {
         // Nobody knows how long a Job has waited that has not been started yet.
         let begin = |job: &Job| job.started().or(job.scheduled()).unwrap_or(Timestamp::MIN);
         let running = self.running(owner).map(|job| (begin(job), None));
-        let ended = self.index.children_of(owner);
-        let ended = ended.filter(|(index, job)| job.completed().is_some() && self.is_ours(owner, *index));
-        let ended = ended.map(|(_, job)| (begin(job), job.completed()));
-        busy_since(running.chain(ended), now)
+        let completed = self.completed(owner).map(|job| (begin(job), job.completed()));
+        busy_since(running.chain(completed), now)
+    }
+
+    /// The instant from which `missed-runs: skip` does not start the open slot any more: 60 s after its start, or more than
+    /// 60 s after the completion that it waited for under Forbid. It is decided again then.
+    pub(super) fn skipped_from(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let cron_job = self.index.cron_job(owner);
+        let record = &cron_job.record;
+        if record.schedule.options().missed_runs != CatchUp::Skip {
+            return None;
+        }
+        let start = record.schedule.start_of(cron_job.open.as_ref()?.slot);
+        let is_forbid = record.concurrency_policy == ConcurrencyPolicy::Forbid;
+        let completed = self.completed(owner).filter_map(Job::completed).max();
+        let idle = completed.filter(|_| is_forbid).map(|at| after(at, NANOSECOND));
+        let skipped_from = after(idle.map_or(start, |idle| idle.max(start)), MISSED_AFTER);
+        // Later, only `on-resume` starts it.
+        Some(skipped_from).filter(|at| now < *at)
+    }
+
+    /// The Jobs of slots and of runs that are asked for that have completed.
+    fn completed(&self, owner: OwnerIndex) -> impl Iterator<Item = &Job> {
+        let jobs = self.index.children_of(owner);
+        let completed = jobs.filter(move |(index, job)| job.completed().is_some() && self.is_ours(owner, *index));
+        completed.map(|(_, job)| job)
     }
 
     /// The instant at which the open slot should have started; `None` if its tenant has delayed it. A catch-up counts from
@@ -134,7 +164,7 @@ pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Tim
     // Slots of the new schedule before its change were never due; a slot at the change itself is.
     let changed = cron_job
         .schedule_changed
-        .map(|at| after(schedule.slots_until(at), SignedDuration::from_nanos(-1)));
+        .map(|at| after(schedule.slots_until(at), -NANOSECOND));
     let fired_through = fired_through.map(|at| schedule.slots_until(at));
     [cron_job.counted_until.get(), fired_through, changed]
         .into_iter()

@@ -43,8 +43,11 @@ impl ShardState {
         };
         refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));
         let until = after(now, wait.max(requested_wait(retry_after)));
-        // The retry is not later than the deadline, so that the loss of the slot is reported when it occurs.
+        // The retry is not later than the loss of the slot, so that it is reported when it occurs.
         let until = until.min(lost_at(cron_job, slot)).max(now);
+        let until = self
+            .skipped_from(owner, now)
+            .map_or(until, |skipped| until.min(skipped));
         self.retry_at(owner, until);
     }
 

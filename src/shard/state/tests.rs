@@ -17,6 +17,7 @@ mod lateness;
 mod lost_answers;
 mod management;
 mod many_jobs;
+mod missed_runs;
 mod options;
 mod own_writes;
 mod pace;

@@ -1,11 +1,18 @@
 //! CronJobs whose options somebody may ignore.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{at, cron_job, line, with};
-use crate::cli::check::{
-    installation::Managed,
-    options::{Known, TimedCronJobs, is_run_by_cronwheel},
+use crate::{
+    cli::check::{
+        finding::Unread,
+        installation::Managed,
+        options::{Defaults, Known, TimedCronJobs, is_run_by_cronwheel},
+    },
+    explain::Survey,
+    kube_api::JsonError,
+    schedule::Zone,
 };
 
 fn with_annotations(annotations: Value) -> Value {
@@ -19,11 +26,20 @@ fn written_by(cron_job: Value, manager: &str, time: &str) -> Value {
 }
 
 fn finding(managed: &Managed, known: &Known, cron_jobs: &[Value]) -> String {
+    finding_with(&Defaults::default(), managed, known, cron_jobs)
+}
+
+fn finding_with(defaults: &Defaults, managed: &Managed, known: &Known, cron_jobs: &[Value]) -> String {
+    let timed = timed(defaults, known, cron_jobs);
+    line(&timed.finding(managed, defaults))
+}
+
+fn timed(defaults: &Defaults, known: &Known, cron_jobs: &[Value]) -> TimedCronJobs {
     let mut timed = TimedCronJobs::default();
-    for cron_job in cron_jobs {
-        timed.add(cron_job, known, at("10:00:00"));
+    for cron_job in cron_jobs.iter().filter_map(|cron_job| defaults.read(cron_job)) {
+        timed.add(&cron_job, known, at("10:00:00"));
     }
-    line(&timed.finding(managed))
+    timed
 }
 
 #[test]
@@ -81,17 +97,105 @@ fn options_that_nobody_follows_are_named_with_the_command_that_mends_it() {
 fn before_the_switch_options_are_named_that_the_built_in_controller_ignores() {
     let spread = with_annotations(json!({"cronwheel.dev/spread": "10m"}));
     let finding = |cron_job: &Value| {
-        let mut timed = TimedCronJobs::default();
         let known = Known {
             is_managed: is_run_by_cronwheel(cron_job),
             has_job_of_other: false,
         };
-        timed.add(cron_job, &known, at("10:00:00"));
-        line(&timed.finding_before_switch())
+        let defaults = Defaults::default();
+        line(&timed(&defaults, &known, std::slice::from_ref(cron_job)).finding_before_switch(&defaults))
     };
     let expected = "! options: 1 CronJob with options that change when something starts, which the built-in controller \
                     ignores until cronwheel manages their namespaces: shop/report (cronwheel.dev/spread) -> install \
                     cronwheel, and kubectl label namespace shop cronwheel.dev/managed=true";
     assert_eq!(finding(&spread), expected);
     assert!(finding(&written_by(spread, "cronwheel", "09:59:00")).starts_with("✓ options: no CronJob"));
+}
+
+/// The namespace `shop` with these annotations.
+fn namespace(annotations: Value) -> Value {
+    json!({"metadata": {"name": "shop", "annotations": annotations}})
+}
+
+const UNMANAGED: Known = Known {
+    is_managed: false,
+    has_job_of_other: false,
+};
+
+#[test]
+fn the_defaults_of_a_namespace_are_options_of_its_cron_jobs() {
+    let shop = namespace(json!({"cronwheel.dev/spread": "10m", "cronwheel.dev/missed-runs": "skip"}));
+    let defaults = Defaults::new(&Ok(vec![shop, json!({"metadata": {"name": "empty"}})]));
+    let plain = cron_job(json!({}));
+    let switched_off = with_annotations(json!({
+        "cronwheel.dev/spread": "none", "cronwheel.dev/missed-runs": "none", "cronwheel.dev/not-on": "holidays",
+    }));
+    let elsewhere = with(plain.clone(), json!({"metadata": {"namespace": "empty"}}));
+    let selected = Managed::Selected("cronwheel.dev/managed=true".to_owned());
+    let expected = "! options: 2 CronJobs with options that change when something starts; 2 of them in namespaces that are \
+                    not managed, where nobody follows these options: shop/report (cronwheel.dev/spread of the namespace, \
+                    cronwheel.dev/missed-runs of the namespace), shop/report (cronwheel.dev/not-on) -> kubectl label \
+                    namespace shop cronwheel.dev/managed=true";
+    let cron_jobs = [plain.clone(), switched_off, elsewhere];
+    assert_eq!(finding_with(&defaults, &selected, &UNMANAGED, &cron_jobs), expected);
+    // A late start that the default asks for is not late.
+    let offset = defaults.read(&plain).unwrap().offset;
+    assert!(
+        SignedDuration::ZERO < offset && offset < SignedDuration::from_mins(10),
+        "{offset}"
+    );
+}
+
+#[test]
+fn defaults_of_namespaces_that_cannot_be_read_are_said_to_be_unknown() {
+    let denied = Unread::new(
+        "list namespaces",
+        &JsonError::Refused {
+            code: 403,
+            message: String::new(),
+        },
+    );
+    let defaults = Defaults::new(&Err(denied));
+    let spread = with_annotations(json!({"cronwheel.dev/spread": "10m"}));
+    let unknown = "; defaults of namespaces not checked: the account may not list namespaces -> ";
+    let mend = "repeat the check with an account that may list namespaces";
+    let managed = Known {
+        is_managed: true,
+        has_job_of_other: false,
+    };
+    for (cron_jobs, said) in [
+        (&[][..], "no CronJob has an option that changes when something starts"),
+        (
+            &[spread.clone()],
+            "1 CronJob with options that change when something starts, which cronwheel alone runs",
+        ),
+    ] {
+        assert_eq!(
+            finding_with(&defaults, &Managed::All, &managed, cron_jobs),
+            format!("! options: {said}{unknown}{mend}")
+        );
+    }
+    let before = line(&timed(&defaults, &UNMANAGED, &[spread]).finding_before_switch(&defaults));
+    let install = "install cronwheel, and kubectl label namespace shop cronwheel.dev/managed=true; ";
+    assert!(
+        before.contains("shop/report (cronwheel.dev/spread)") && before.ends_with(&format!("{unknown}{install}{mend}")),
+        "{before}"
+    );
+}
+
+#[test]
+fn the_first_starts_after_the_switch_follow_the_defaults_of_namespaces() {
+    // The run of 09:00 is the last one, and it is 10:30.
+    let page = || json!({"kind": "CronJobList", "items": [cron_job(json!({}))]});
+    let start = |annotations: Value| {
+        let mut survey = Survey::new(&Zone::utc(), at("10:30:00"));
+        survey.take_namespace(&namespace(annotations));
+        survey.outlooks(page())[0].start
+    };
+    for (annotations, expected) in [
+        (json!({}), Some("10:00:00")),
+        (json!({"cronwheel.dev/missed-runs": "skip"}), None),
+        (json!({"cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z"}), None),
+    ] {
+        assert_eq!(start(annotations.clone()), expected.map(at), "{annotations}");
+    }
 }

@@ -351,3 +351,18 @@ fn annotations_without_an_effect_are_noted() {
     );
     assert_eq!(error, None);
 }
+
+#[test]
+fn runs_in_a_freeze_are_not_among_the_next_ones() {
+    let frozen = format!(
+        "{SPREAD}---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  annotations: \
+         {{cronwheel.dev/freeze-until: \"2026-03-27T15:30:00Z\"}}\n"
+    );
+    let (output, error) = run_on(&frozen, &["-n", "1"]);
+    assert_eq!(error, None);
+    let next = "\n\nfrozen until Fri 2026-03-27 15:30 UTC: 3 runs before it do not start at their times; the last 3 runs \
+                before it start then\nin 4h, Fri 2026-03-27 16:00 UTC, starts 16:05:35\n";
+    assert!(output.ends_with(next), "{output}");
+    let (output, _) = run_on(&frozen, &["-n", "1", "--from", "2026-03-27T15:45:00Z"]);
+    assert!(!output.contains("frozen until"), "{output}");
+}

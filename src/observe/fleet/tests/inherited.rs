@@ -10,6 +10,7 @@ use crate::{
         slot::{Doubt, LossReason, Shadow, SkipCause, SlotOutcome},
         view::{Filter, Next, StateFilter},
     },
+    schedule::thaw::Thaw,
     shard::Uid,
 };
 
@@ -47,6 +48,17 @@ fn slots_of_a_freeze_are_frozen_and_not_lost() {
     let detail = world.detail();
     assert_eq!(detail.row.next, Next::Frozen(at("10:04:30")));
     assert_eq!(detail.next_slots[0].at, at("10:05"));
+    let thaw = Thaw {
+        until: at("10:04:30"),
+        n_held_back: 1,
+        starts: vec![at("10:04")],
+    };
+    assert_eq!(detail.thaw, Some(thaw));
+    let forecast = world.fleet.forecast();
+    assert_eq!(
+        ["10:03", "10:04", "10:05"].map(|minute| forecast.starts("shop", at(minute))),
+        [0, 1, 1]
+    );
     let expected = "freeze: nothing starts before 5 May 10:04:30 UTC: year end";
     assert_eq!(detail.options, [expected]);
     let tiles = world.fleet.tiles(world.now);
@@ -59,7 +71,7 @@ fn slots_of_a_freeze_are_frozen_and_not_lost() {
         };
         world.fleet.rows(&filter, world.now).n_matching
     };
-    assert_eq!((n_matching(StateFilter::Frozen), n_matching(StateFilter::Due)), (1, 0));
+    assert_eq!((n_matching(StateFilter::Frozen), n_matching(StateFilter::Due)), (1, 1));
     let named = world.fleet.frozen_namespaces(world.now);
     assert_eq!(named, [("shop".into(), at("10:04:30"), "year end".into())]);
 }
@@ -73,6 +85,35 @@ fn a_freeze_without_an_end_is_shown_as_one() {
     assert!(detail.next_slots.is_empty());
     assert_eq!(detail.options, ["freeze: nothing starts before 30 Dec 9999 22:00 UTC"]);
     assert_eq!(world.slot("10:02").outcome, frozen("9999-12-30T22:00:00Z", ""));
+}
+
+#[test]
+fn a_frozen_cron_job_is_due_if_something_starts_within_the_hour() {
+    // It runs daily at noon, and last on the day before; it is 10:02.
+    for (options, until, expected) in [
+        ("", "10:30:00", (1, 1)),
+        ("on-resume=skip", "10:30:00", (0, 0)),
+        ("", "11:30:00", (0, 0)),
+        ("on-resume=skip", "12:00:00", (0, 0)),
+    ] {
+        let script = format!("10:01:00 namespace freeze-until=2026-05-05T{until}Z\n10:02:00 wait");
+        let mut facts = facts();
+        facts.schedule = with_options("0 12 * * *", options);
+        facts.last_schedule_time = Some("2026-05-03T12:00:00Z".parse().unwrap());
+        let mut world = World::new(facts, 50);
+        world.play("10:00:30 namespaces\n10:00:30 watch\n10:00:30 cronwheel");
+        world.play(&script);
+        let n_matching = |filter: Filter| world.fleet.rows(&Filter { limit: 9, ..filter }, world.now).n_matching;
+        let due = n_matching(Filter {
+            state: Some(StateFilter::Due),
+            ..Filter::default()
+        });
+        let at_end = n_matching(Filter {
+            slots_between: Some((at("10:30"), at("10:31"))),
+            ..Filter::default()
+        });
+        assert_eq!((due, at_end), expected, "{options} until {until}");
+    }
 }
 
 #[test]

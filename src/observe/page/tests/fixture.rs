@@ -22,7 +22,7 @@ use crate::{
             Overview, Peak, Row, Rows, StateFilter, Strip, StripRow, Tiles, Trouble,
         },
     },
-    schedule::{ConcurrencyPolicy, Zone, after},
+    schedule::{ConcurrencyPolicy, Zone, after, thaw::Thaw},
     shard::Uid,
 };
 
@@ -464,6 +464,11 @@ impl PageSource for Fleet {
             ],
             slots: (0..50).map(|number| slot(number, &self.text)).collect(),
             other_runs: vec![other_run(&self.text)],
+            thaw: Some(Thaw {
+                until: minute(10),
+                n_held_back: 3,
+                starts: vec![minute(5)],
+            }),
             next_slots: (1..11).map(|number| next_slot(minute(number * 20))).collect(),
             clock_changes: vec![ClockChange {
                 at: minute(50),

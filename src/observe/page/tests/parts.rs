@@ -138,6 +138,7 @@ async fn one_cron_job_has_its_slots_runs_and_commands() {
         "Fri 27 Nov 16:24 ESTstarts 16:25 ESTin 20 m 02 s",
         "spread: starts 1m after each slot, in a window of 10m",
         "Warning: annotation cronwheel.dev/missed-runs is \"storage\"",
+        "frozen until then: 3 runs before it do not start at their times; the latest run before it starts then",
         "clocks of America/New_York go forward 1 h",
         "the latest started 4 m 12 s after its slot",
         "Of the last 20 runs, up to 3 were under way at once.",

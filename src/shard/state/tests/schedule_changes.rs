@@ -1,7 +1,7 @@
 //! B-2.2 and its difference: a changed schedule is decided at once and starts no slot from before the change.
 
 use super::world::{World, at, cron_job, schedule, schedule_with};
-use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+use crate::shard::{CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
 
 fn hourly() -> CronJobRecord {
     CronJobRecord {
@@ -118,4 +118,79 @@ fn slots_before_the_change_do_not_hide_later_ones_under_missed_runs_all() {
     world.expect(&[]);
     world.advance_to("10:40:00");
     world.expect(&["create hello-29632960 for 2026-05-05T10:40:00Z"]);
+}
+
+/// A CronJob of every full hour whose suspension from 06:00 to 10:30 has ended under `on-resume: all 2`, with the create of
+/// the first slot.
+fn resumed() -> (World, impl Fn(&str, u64) -> CronJobRecord) {
+    let record = |text: &str, version| CronJobRecord {
+        schedule: schedule_with(text, &[("on-resume", "all 2")], 0),
+        resource_version: ResourceVersion(version),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("06:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let suspended = CronJobRecord {
+        is_suspended: true,
+        ..record("0 * * * *", 10)
+    };
+    let mut world = World::new("06:30:00", vec![suspended], vec![]);
+    world.advance_to("10:30:00");
+    world.apply(record("0 * * * *", 11));
+    world.expect(&["create hello-29632860 for 2026-05-05T09:00:00Z"]);
+    (world, record)
+}
+
+#[test]
+fn a_schedule_change_ends_the_catch_up_after_a_suspension() {
+    for (changed, next, created) in [
+        (
+            "15,45 * * * *",
+            "10:45:00",
+            "create hello-29632965 for 2026-05-05T10:45:00Z",
+        ),
+        (
+            "@every 15m",
+            "10:45:00",
+            "create hello-29632965 for 2026-05-05T10:45:00Z",
+        ),
+        (
+            "0 * * * 0-6",
+            "11:00:00",
+            "create hello-29632980 for 2026-05-05T11:00:00Z",
+        ),
+    ] {
+        let (mut world, record) = resumed();
+        world.now = at("10:30:20");
+        world.apply(record(changed, 12));
+        world.expect(&["withdraw the create of hello"]);
+        world.now = at("10:30:21");
+        world.answer_create(CreateOutcome::Withdrawn);
+        world.expect(&[]);
+        assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::ScheduleChanged), 1);
+        world.advance_to(&(at(next) - jiff::SignedDuration::from_secs(1)).to_string());
+        world.expect(&[]);
+        world.advance_to(next);
+        world.expect(&[created]);
+    }
+}
+
+#[test]
+fn a_catch_up_after_a_suspension_goes_on_after_a_withdrawal_without_a_schedule_change() {
+    let (mut world, record) = resumed();
+    world.now = at("10:30:20");
+    world.apply(CronJobRecord {
+        starting_deadline_seconds: Some(100_000),
+        ..record("0 * * * *", 12)
+    });
+    world.expect(&["withdraw the create of hello"]);
+    world.answer_create(CreateOutcome::Withdrawn);
+    world.expect(&["create hello-29632860 for 2026-05-05T09:00:00Z"]);
+    world.created();
+    world.advance_to("10:30:30");
+    let effects = world.effects();
+    let next = "create hello-29632920 for 2026-05-05T10:00:00Z".to_owned();
+    assert!(effects.contains(&next), "{effects:?}");
 }

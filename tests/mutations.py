@@ -167,6 +167,8 @@ UNIT = {
     "manual-jobs-not-counted": (f"{STATE}/active.rs", "            || cron_job.record.schedule.options().counts_manual_jobs\n", "", "state::tests::run_now"),
     "manual-job-moves-the-cursor": (f"{STATE}/active.rs", "        let scheduled = self.index.job(job).scheduled().filter(|_| self.is_of_slot(owner, job));\n", "        let scheduled = self.index.job(job).scheduled();\n", "state::tests::run_now"),
     "missed-run-waits-for-a-later-job": ("src/schedule/policy.rs", "busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)))", "busy_since.map_or(now, |_| Timestamp::MIN)", "state::tests::options"),
+    "slot-at-its-deadline-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "earliest.min(armed)", "schedule::options::tests"),
+    "awaited-slot-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "just_before(earliest.max(armed))", "schedule::options::tests"),
     "skipped-run-starts": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest < self.since => None,", "state::tests::options"),
     "freeze-ignored": ("src/schedule/policy.rs", "facts.frozen_until.filter(|until| now < *until)", "facts.frozen_until.filter(|until| now < *until && facts.is_deleting)", "state::tests::freezes"),
     "end-of-a-freeze-decides-nothing": (f"{STATE}/decision.rs", "                self.index.cron_job_mut(owner).must_decide = true;\n", "", "state::tests::freezes"),

@@ -169,6 +169,8 @@ UNIT = {
     "missed-run-waits-for-a-later-job": ("src/schedule/policy.rs", "busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)))", "busy_since.map_or(now, |_| Timestamp::MIN)", "state::tests::options"),
     "skipped-run-waits-to-be-sent": (f"{STATE}/order.rs", "[expiry, next, skipped_from].into_iter()", "[expiry, next, skipped_from.filter(|_| next.is_none())].into_iter()", "state::tests::missed_runs"),
     "refused-run-counts-as-missed": ("src/shard/cron_job/open_slot.rs", "InstantOutcome::Missed if self.is_refused_due_to_tenant =>", "InstantOutcome::Missed if self.is_refused_due_to_tenant && self.n_failures == 0 =>", "state::tests::missed_runs"),
+    "slot-at-its-deadline-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "earliest.min(armed)", "schedule::options::tests"),
+    "awaited-slot-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "just_before(earliest.max(armed))", "schedule::options::tests"),
     "skipped-run-starts": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest < self.since => None,", "state::tests::options"),
     "run-without-permission-is-not-reported": (f"{STATE}/run_now.rs", "                if self.is_without_permission(owner, now) {", "                if self.is_without_permission(owner, now) && message.is_empty() {", "state::tests::run_now"),
     "missed-run-loses-its-place-to-the-next-slot": ("src/shard/catch_up_pace.rs", "Some(place) if !place.is_used || place.since < start => place,", "Some(place) if place.since < start => place,", "state::tests::pace"),

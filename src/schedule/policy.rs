@@ -324,12 +324,11 @@ fn chosen_slot(
         now,
     );
     due::is_many_missed(schedule, local, earliest, now)?;
+    let earliest = earliest_admitted(earliest, facts, now).max(since);
     // Where several slots start, one from before the change of the schedule would hide those after it.
     let changed = facts.schedule_changed.filter(|_| options.start_several());
-    let earliest = changed.map_or(earliest, |changed| {
-        let before = after(facts.schedule.slots_until(changed), SignedDuration::from_nanos(-1));
-        earliest.max(before)
-    });
+    let changed = changed.map(|changed| just_before(facts.schedule.slots_until(changed)));
+    let earliest = earliest.max(changed.unwrap_or(since));
     let due_slots = |earliest| DueSlots {
         schedule,
         local,
@@ -351,6 +350,17 @@ fn chosen_slot(
         next: due::next_in_chain(schedule, local, since, now),
         is_many_missed: false,
     })
+}
+
+/// The instant after which due slots count: at its deadline a slot may still start, and an awaited one later (B-9.7).
+fn earliest_admitted(earliest: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Timestamp {
+    let is_admitted = |armed: &Timestamp| may_start_until(*armed, facts).is_none_or(|last| now <= last);
+    let armed = facts.armed.filter(is_admitted).unwrap_or(earliest);
+    just_before(earliest.min(armed))
+}
+
+fn just_before(instant: Timestamp) -> Timestamp {
+    after(instant, SignedDuration::from_nanos(-1))
 }
 
 /// The latest slot that `missed-runs: skip` does not start. A slot that has waited under Forbid for Jobs that began before

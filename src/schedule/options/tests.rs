@@ -536,6 +536,36 @@ fn after_a_suspension_on_resume_chooses_among_the_slots_until_then() {
 }
 
 #[test]
+fn on_resume_also_judges_a_slot_that_starts_at_its_deadline_or_later() {
+    // The second one was armed, and its deadline is then ten seconds (B-9.7).
+    for (armed, now) in [(None, "09:00:05"), (Some("09:00:00"), "09:00:09")] {
+        for (annotations, expected) in [
+            (&[("on-resume", "skip")] as &[_], "resumed 09:00:00"),
+            (&[("on-resume", "latest")], "start 09:00:00"),
+            (&[("missed-runs", "all 2")], "start 09:00:00"),
+        ] {
+            let case = Case {
+                annotations,
+                armed,
+                deadline_seconds: Some(5),
+                resumed: Some("09:00:04"),
+                ..HOURLY
+            };
+            let expected = format!("{expected}, next 10:00:00");
+            assert_eq!(case.at(now), expected, "{annotations:?} at {now}");
+        }
+    }
+    let late = Case {
+        annotations: &[("on-resume", "skip")],
+        armed: Some("09:00:00"),
+        deadline_seconds: Some(5),
+        resumed: Some("09:00:04"),
+        ..HOURLY
+    };
+    assert_eq!(late.at("09:00:11"), "late 09:00:00, next 10:00:00");
+}
+
+#[test]
 fn the_offset_moves_the_start_and_not_the_slot() {
     let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
     assert_eq!(schedule.start_of(at("10:00:00")), at("10:00:00"));

@@ -171,6 +171,7 @@ UNIT = {
     "refused-run-counts-as-missed": ("src/shard/cron_job/open_slot.rs", "InstantOutcome::Missed if self.is_refused_due_to_tenant =>", "InstantOutcome::Missed if self.is_refused_due_to_tenant && self.n_failures == 0 =>", "state::tests::missed_runs"),
     "slot-at-its-deadline-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "earliest.min(armed)", "schedule::options::tests"),
     "awaited-slot-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "just_before(earliest.max(armed))", "schedule::options::tests"),
+    "refused-run-counts-as-missed": ("src/shard/cron_job/open_slot.rs", "reason == InstantOutcome::Missed && self.is_refused_due_to_tenant {", "reason == InstantOutcome::Missed && self.is_refused_due_to_tenant && self.n_failures == 0 {", "state::tests::missed_runs"),
     "skipped-run-starts": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest < self.since => None,", "state::tests::options"),
     "run-without-permission-is-not-reported": (f"{STATE}/run_now.rs", "                if self.is_without_permission(owner, now) {", "                if self.is_without_permission(owner, now) && message.is_empty() {", "state::tests::run_now"),
     "missed-run-loses-its-place-to-the-next-slot": ("src/shard/catch_up_pace.rs", "Some(place) if !place.is_used || place.since < start => place,", "Some(place) if place.since < start => place,", "state::tests::pace"),

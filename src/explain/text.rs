@@ -2,13 +2,14 @@
 
 mod event_rules;
 mod run_now;
+mod tries;
 
 use std::fmt::{self, Display};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::{event_rules::rule_of, run_now::run_lines};
+use self::{event_rules::rule_of, run_now::run_lines, tries::end_of_tries};
 use super::{
     advice::zone_note,
     calendar::{Calendar, local_text, span_text},
@@ -18,10 +19,7 @@ use super::{
     recorded::{PRINTED_MAX, RecordedEvent},
     world::Subject,
 };
-use crate::{
-    schedule::{describe, policy::order_expiry},
-    shard::CronJobRecord,
-};
+use crate::{schedule::describe, shard::CronJobRecord};
 
 /// Number of printed activations.
 const NEXT_COUNT: usize = 3;
@@ -303,7 +301,11 @@ impl Block<'_> {
     fn next_evaluation(&self) -> String {
         let reason = self.explanation.reason;
         match self.explanation.next_wakeup {
-            _ if reason == Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
+            next if reason == Reason::CreateFailed => {
+                let record = self.subject.record.as_ref().ok();
+                let end = end_of_tries(record, (self.explanation.slot, next), self.now);
+                format!("in 100 ms, then by back-off{end}")
+            }
             _ if reason == Reason::NotStarted => "when the controller evaluates the CronJob again".to_owned(),
             _ if reason == Reason::LookUpFailed => {
                 "in 1 s, then by back-off, until the Job can be looked up".to_owned()
@@ -313,20 +315,6 @@ impl Block<'_> {
             }
             Some(next) => next.to_string(),
             None => "when the CronJob or one of its Jobs changes".to_owned(),
-        }
-    }
-
-    /// Returns the instant until which a create is retried: the next slot, or an earlier deadline (B-12.4 and its
-    /// difference).
-    fn end_of_tries(&self) -> String {
-        let record = self.subject.record.as_ref().ok();
-        let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
-        let deadline = self.explanation.slot.and_then(|slot| order_expiry(slot, deadline_secs));
-        match (deadline, self.explanation.next_wakeup) {
-            (Some(deadline), Some(next)) if next <= deadline => format!(", until the next slot at {next}"),
-            (None, Some(next)) => format!(", until the next slot at {next}"),
-            (Some(deadline), _) => format!(", until the end of its deadline at {deadline}"),
-            (None, None) => String::new(),
         }
     }
 

@@ -106,8 +106,8 @@ impl FrozenCronJob<'_> {
         let since = self.last_schedule_time.unwrap_or(self.created);
         let (now, end) = (self.schedule.slots_until(now), self.schedule.slots_until(self.until));
         // An interval counts from its last slot.
-        let passed = due::most_recent(parsed, &self.schedule.default_zone, since, now);
-        let base = passed.unwrap_or(now).max(since);
+        let last = due::most_recent(parsed, &self.schedule.default_zone, since, now);
+        let base = last.unwrap_or(now).max(since);
         let n_excluded = self.schedule.exclusion().map_or(0, |days| days.count(since, base, end));
         count_between(self.schedule, base, end).saturating_sub(n_excluded)
     }
@@ -143,7 +143,10 @@ impl Thaw {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        ConcurrencyPolicy::{Allow, Forbid, Replace},
+        *,
+    };
     use crate::schedule::Zone;
 
     fn at(text: &str) -> Timestamp {
@@ -167,6 +170,7 @@ mod tests {
             concurrency_policy: policy,
             until: at(until),
         };
+        // It is 09:10.
         let thaw = frozen.thaw(at("09:10"));
         let starts = thaw.starts.iter().map(|slot| slot.strftime("%H:%M").to_string());
         (thaw.n_held_back, starts.collect())
@@ -174,9 +178,7 @@ mod tests {
 
     #[test]
     fn the_option_determines_what_starts_at_the_end_of_a_freeze_o_7_2() {
-        use ConcurrencyPolicy::{Allow, Forbid, Replace};
         for (text, options, policy, until, expected) in [
-            // It is 09:10.
             ("0 * * * *", &[][..], Allow, "12:30", (3, &["12:00"][..])),
             (
                 "0 * * * *",
@@ -201,7 +203,6 @@ mod tests {
                 "12:30",
                 (3, &["11:00", "12:00"]),
             ),
-            // Those that the freeze has held back already count too.
             (
                 "0 * * * *",
                 &[("on-resume", "all")],

@@ -129,9 +129,10 @@ impl OpenSlot {
 
     /// The outcome if an option does not start it for this reason. A slot whose Job the API server refused was not missed.
     pub(crate) fn outcome_when_skipped(&self, reason: InstantOutcome) -> InstantOutcome {
-        match reason {
-            InstantOutcome::Missed if self.is_refused_due_to_tenant => InstantOutcome::RefusedDueToTenant,
-            reason => reason,
+        if reason == InstantOutcome::Missed && self.is_refused_due_to_tenant {
+            InstantOutcome::RefusedDueToTenant
+        } else {
+            reason
         }
     }
 

@@ -165,7 +165,7 @@ fn defaults_of_namespaces_that_cannot_be_read_are_said_to_be_unknown() {
     for (cron_jobs, said) in [
         (&[][..], "no CronJob has an option that changes when something starts"),
         (
-            &[spread.clone()],
+            std::slice::from_ref(&spread),
             "1 CronJob with options that change when something starts, which cronwheel alone runs",
         ),
     ] {

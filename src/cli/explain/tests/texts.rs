@@ -173,6 +173,11 @@ fn b_12_4_the_retries_of_a_failed_create_are_explained() {
             "{deadline}"
         );
     }
+    let skip = json!({"metadata": {"annotations": {"cronwheel.dev/missed-runs": "skip"}}});
+    assert_eq!(
+        labelled_line("next check", &[cron_job(skip)], &["--assume", "create=error"]),
+        "in 100 ms, then by back-off, until missed-runs gives it up at 2026-05-05T10:01:00Z"
+    );
 }
 
 #[test]

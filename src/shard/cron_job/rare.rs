@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{CronJobState, reports::UnexpectedEvents};
-use crate::shard::seconds::Seconds;
+use crate::shard::{panics::PanickedCronJob, seconds::Seconds};
 
 /// What is known of few CronJobs.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(crate) struct Rare {
     pub(crate) unexpected_events: UnexpectedEvents,
     /// The last error of the create of the open slot, shortened, if lost runs are logged.
     pub(crate) error: Option<Box<str>>,
+    /// Counts the CronJob if cronwheel panicked on this version of it, while its namespace is managed.
+    pub(crate) panicked: Option<PanickedCronJob>,
 }
 
 impl Rare {
@@ -24,6 +26,7 @@ impl Rare {
     pub(super) fn forget_leadership(&mut self) {
         *self = Rare {
             startable_since: self.startable_since,
+            panicked: self.panicked.take(),
             ..Rare::default()
         };
     }
@@ -38,6 +41,13 @@ impl CronJobState {
     /// [`Rare::not_permitted_since`].
     pub(crate) fn not_permitted_since(&self) -> Option<Timestamp> {
         self.rare.as_ref()?.not_permitted_since.get()
+    }
+
+    /// Forgets a panic on a former version, or of a managed namespace.
+    pub(crate) fn forget_panic(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.panicked = None;
+        }
     }
 
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {

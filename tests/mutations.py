@@ -168,7 +168,6 @@ UNIT = {
     "manual-job-moves-the-cursor": (f"{STATE}/active.rs", "        let scheduled = self.index.job(job).scheduled().filter(|_| self.is_of_slot(owner, job));\n", "        let scheduled = self.index.job(job).scheduled();\n", "state::tests::run_now"),
     "missed-run-waits-for-a-later-job": ("src/schedule/policy.rs", "busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)))", "busy_since.map_or(now, |_| Timestamp::MIN)", "state::tests::options"),
     "skipped-run-waits-to-be-sent": (f"{STATE}/order.rs", "[expiry, next, skipped_from].into_iter()", "[expiry, next, skipped_from.filter(|_| next.is_none())].into_iter()", "state::tests::missed_runs"),
-    "refused-run-counts-as-missed": ("src/shard/cron_job/open_slot.rs", "InstantOutcome::Missed if self.is_refused_due_to_tenant =>", "InstantOutcome::Missed if self.is_refused_due_to_tenant && self.n_failures == 0 =>", "state::tests::missed_runs"),
     "slot-at-its-deadline-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "earliest.min(armed)", "schedule::options::tests"),
     "awaited-slot-ignores-on-resume": ("src/schedule/policy.rs", "just_before(earliest.min(armed))", "just_before(earliest.max(armed))", "schedule::options::tests"),
     "refused-run-counts-as-missed": ("src/shard/cron_job/open_slot.rs", "reason == InstantOutcome::Missed && self.is_refused_due_to_tenant {", "reason == InstantOutcome::Missed && self.is_refused_due_to_tenant && self.n_failures == 0 {", "state::tests::missed_runs"),

@@ -300,6 +300,7 @@ impl ShardTask {
             figures.n_refused = shards.n_refused();
             figures.n_namespaces_refused = shards.n_namespaces_refused();
             figures.n_panics = shards.n_panics();
+            figures.n_cron_jobs_panicked = shards.n_cron_jobs_panicked();
             figures.troubles = troubles;
             figures.n_namespaces = shards.namespaces().count();
             figures.is_synced = is_synced;

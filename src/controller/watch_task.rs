@@ -1,11 +1,14 @@
 //! Forwards the events of a watch to the shard task, and reports objects that cannot be decoded. A full channel delays
 //! the watch.
 
+mod undecodable;
+
 use std::pin::pin;
 
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
+use self::undecodable::UndecodableCronJobs;
 use super::event_task::EventQueue;
 use crate::{
     kube_api::{DecodeError, WatchItem, latest_value::LatestSender, other_controllers::OtherControllers},
@@ -39,7 +42,10 @@ impl WatchChannels {
     /// Forwards the items of a watch.
     pub async fn run(self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
+        let gauge = self.metrics.cron_jobs_undecodable.clone();
+        let mut undecodable = UndecodableCronJobs::new(self.namespaces.clone(), gauge);
         while let Some(item) = items.next().await {
+            undecodable.follow(&item);
             let Some(input) = self.take(item) else { continue };
             if self.inputs.send(input).await.is_err() {
                 return;

@@ -72,7 +72,18 @@ pub(crate) struct Panics(Arc<Mutex<Counted>>);
 #[derive(Debug, Default)]
 struct Counted {
     n_total: u64,
+    n_cron_jobs: u64,
     unreported: Vec<ContainedPanic>,
+}
+
+/// A CronJob on which cronwheel panicked. Dropped when another version of it is known.
+#[derive(Debug)]
+pub(crate) struct PanickedCronJob(Panics);
+
+impl Drop for PanickedCronJob {
+    fn drop(&mut self) {
+        self.0.counted().n_cron_jobs -= 1;
+    }
 }
 
 /// A test that causes a contained panic takes it. In all others it is a failure.
@@ -94,6 +105,17 @@ impl Panics {
         if counted.unreported.len() < UNREPORTED_MAX {
             counted.unreported.push(panic);
         }
+    }
+
+    /// Counts a CronJob on which cronwheel panicked.
+    pub(crate) fn cron_job(&self) -> PanickedCronJob {
+        self.counted().n_cron_jobs += 1;
+        PanickedCronJob(self.clone())
+    }
+
+    /// The current number of CronJobs on which cronwheel panicked.
+    pub(super) fn n_cron_jobs(&self) -> u64 {
+        self.counted().n_cron_jobs
     }
 
     /// The number of all panics.
@@ -150,6 +172,17 @@ mod tests {
     #[test]
     fn no_profile_aborts_instead_of_a_panic() {
         assert!(!include_str!("../../Cargo.toml").contains("panic = "));
+    }
+
+    #[test]
+    fn a_cron_job_counts_until_another_version_of_it_is_known() {
+        let panics = Panics::default();
+        let (first, second) = (panics.cron_job(), panics.cron_job());
+        assert_eq!(panics.n_cron_jobs(), 2);
+        drop(first);
+        assert_eq!(panics.n_cron_jobs(), 1);
+        drop(second);
+        assert_eq!(panics.n_cron_jobs(), 0);
     }
 
     #[test]

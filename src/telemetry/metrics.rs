@@ -127,6 +127,8 @@ pub struct WatchMetrics {
     pub failures: FailureLog,
     /// Objects that could not be decoded.
     pub undecodable: IntCounter,
+    /// The CronJobs of managed namespaces that cannot be decoded, of all watches.
+    pub cron_jobs_undecodable: IntGauge,
     /// Watches that failed.
     pub errors: IntCounter,
     /// Lists started.
@@ -345,11 +347,13 @@ impl Register<'_> {
 
     fn watches(&self, failures: FailureLog) -> impl Fn(&str) -> WatchMetrics + use<> {
         let undecodable = self.counters(&table::UNDECODABLE_OBJECTS);
+        let cron_jobs_undecodable = self.gauge(&table::CRON_JOBS_UNDECODABLE);
         let errors = self.counters(&table::WATCH_ERRORS);
         let relists = self.counters(&table::RELISTS);
         move |resource: &str| WatchMetrics {
             failures: failures.clone(),
             undecodable: undecodable.with_label_values(&[resource]),
+            cron_jobs_undecodable: cron_jobs_undecodable.clone(),
             errors: errors.with_label_values(&[resource]),
             relists: relists.with_label_values(&[resource]),
         }

@@ -209,7 +209,9 @@ fn alerts_select_registered_metrics_of_this_installation() {
 #[test]
 fn critical_metrics_have_an_alert_for_their_absence() {
     let rules = in_file();
-    let absences: String = ["CronwheelAbsent", "CronwheelMetricMissing"].map(expression_of).concat();
+    let absences: String = ["CronwheelAbsent", "CronwheelMetricMissing"]
+        .map(expression_of)
+        .concat();
     let recorded = rules.iter().filter(|rule| rule["record"].is_string());
     let critical = alerts(&rules).filter(|alert| alert["labels"]["severity"] == "critical");
     for rule in critical.chain(recorded) {

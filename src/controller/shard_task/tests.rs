@@ -263,7 +263,7 @@ async fn f_18_a_panic_on_one_cron_job_is_published_and_the_others_go_on() {
         );
     }
     let figures = bench.snapshot.borrow();
-    assert_eq!(figures.n_panics, 1);
+    assert_eq!((figures.n_panics, figures.n_cron_jobs_panicked), (1, 1));
     let in_trouble = figures
         .troubles
         .named

@@ -84,6 +84,11 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
         "{input:?}"
     );
     assert_eq!(metrics.cron_job_watch.undecodable.get(), 1);
+    assert_eq!(
+        metrics.cron_job_watch.cron_jobs_undecodable.get(),
+        0,
+        "the watch has ended"
+    );
     tokio::time::sleep(Duration::from_secs(1)).await;
     let posted = api.0.lock().unwrap();
     assert_eq!(posted.len(), 1);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{CronJobState, reports::UnexpectedEvents};
-use crate::shard::seconds::Seconds;
+use crate::shard::{panics::PanickedCronJob, seconds::Seconds};
 
 /// The place of a CronJob in the queue of missed runs (O-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) struct Rare {
     pub(crate) error: Option<Box<str>>,
     /// The place of its missed runs.
     pub(crate) place: Option<PacePlace>,
+    /// Counts the CronJob if cronwheel panicked on this version of it, while its namespace is managed.
+    pub(crate) panicked: Option<PanickedCronJob>,
 }
 
 impl Rare {
@@ -37,6 +39,7 @@ impl Rare {
     pub(super) fn forget_leadership(&mut self) {
         *self = Rare {
             startable_since: self.startable_since,
+            panicked: self.panicked.take(),
             ..Rare::default()
         };
     }
@@ -70,6 +73,13 @@ impl CronJobState {
     pub(crate) fn give_place_up(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.place = None;
+        }
+    }
+
+    /// Forgets a panic on a former version, or of a managed namespace.
+    pub(crate) fn forget_panic(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.panicked = None;
         }
     }
 

@@ -93,6 +93,11 @@ impl HeldShards {
         self.panics.n_total()
     }
 
+    /// The number of CronJobs on which cronwheel panicked, of managed namespaces and in their present version.
+    pub fn n_cron_jobs_panicked(&self) -> u64 {
+        self.panics.n_cron_jobs()
+    }
+
     /// The figures of the shards that this replica leads; zero while it may not act, and before everything is listed.
     pub fn led(&mut self) -> LedFigures {
         self.take_changes();

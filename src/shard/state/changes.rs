@@ -70,6 +70,9 @@ impl ShardState {
         let former = has_other_options.then(|| cron_job.record.schedule.clone());
         let is_status_news = cron_job.take_record(record, now);
         let was_unusable = cron_job.unusable.take().is_some();
+        if !cron_job.is_unexamined {
+            cron_job.forget_panic();
+        }
         if has_other_options || has_other_deadline || was_unusable {
             cron_job.rare_mut().startable_since = Seconds::new(Some(now));
         }

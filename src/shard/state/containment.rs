@@ -138,12 +138,22 @@ impl ShardState {
         );
     }
 
-    fn add_panic(&self, owner: OwnerIndex, message: Box<str>) {
+    fn add_panic(&mut self, owner: OwnerIndex, message: Box<str>) {
+        self.count_panicked(owner);
         let identity = &self.index.cron_job(owner).record.identity;
         self.panics.add(ContainedPanic {
             cron_job: format!("{}/{}", identity.namespace, identity.name).into(),
             message,
         });
+    }
+
+    /// Counts a managed CronJob if cronwheel panicked on this version of it.
+    pub(super) fn count_panicked(&mut self, owner: OwnerIndex) {
+        let cron_job = self.index.cron_job_mut(owner);
+        let has_panicked = cron_job.unusable == Some(Unusable::Panicked) || cron_job.is_unexamined;
+        if has_panicked && cron_job.management == Management::Managed {
+            cron_job.rare_mut().panicked = Some(self.panics.cron_job());
+        }
     }
 
     /// Reports that the CronJob starts nothing because of a panic.

@@ -73,13 +73,16 @@ impl ShardState {
             cron_job.counted_until = since;
         }
         self.n_managed += 1;
+        self.count_panicked(owner);
         self.inherit_again(owner);
         self.evaluate(owner, now);
     }
 
     fn release(&mut self, owner: OwnerIndex, now: Timestamp) {
         // First, so that a panic in the rest does not leave it managed.
-        self.index.cron_job_mut(owner).management = Management::Leaving;
+        let cron_job = self.index.cron_job_mut(owner);
+        cron_job.management = Management::Leaving;
+        cron_job.forget_panic();
         self.n_managed -= 1;
         #[cfg(test)]
         self.panic_if_told(owner, super::PanicAt::Release);

@@ -1,15 +1,19 @@
 //! What a process counts before its first scrape.
 //!
 //! Prometheus computes an increase from the first value of a series that it has. A new process catches up on missed runs
-//! within milliseconds, long before its first scrape, so these runs would be in no increase. Therefore Prometheus first gets
-//! these counters without what is counted at its first scrape, and two minutes later with it.
+//! within milliseconds, long before its first scrape, so these runs would be in no increase. The same is true of what the
+//! first list brings out. Therefore Prometheus first gets these counters without what is counted at its first scrape, and two
+//! minutes later with it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricFamily};
 
-use super::table;
+use super::table::{self, MetricSpec};
+
+/// Counters that are held back, besides the account of due instants.
+const FAULTS: [MetricSpec; 2] = [table::UNDECODABLE_OBJECTS, table::PANICS];
 
 /// How long the counts are held back: every Prometheus that scrapes at least once a minute has scraped by then.
 const HELD_BACK: SignedDuration = SignedDuration::from_mins(2);
@@ -24,6 +28,8 @@ struct Counts {
     lateness: Histogram,
     /// Ended instants, by outcome, in the order of the metric.
     outcomes: Vec<f64>,
+    /// The counts of [`FAULTS`], in the order of each metric.
+    faults: [Vec<f64>; 2],
 }
 
 impl FirstScrape {
@@ -41,7 +47,12 @@ impl FirstScrape {
         for family in families {
             let name = family.name().to_owned();
             let metrics = family.mut_metric();
-            if name == table::LATENESS.name {
+            let fault = FAULTS.iter().position(|spec| spec.name == name);
+            if let Some(fault) = fault {
+                for (metric, counted) in metrics.iter_mut().zip(&counts.faults[fault]) {
+                    subtract(metric, *counted);
+                }
+            } else if name == table::LATENESS.name {
                 for metric in metrics {
                     let left = subtracted(metric.get_histogram(), &counts.lateness);
                     metric.set_histogram(left);
@@ -66,13 +77,17 @@ impl Counts {
             family.map(MetricFamily::get_metric).unwrap_or_default()
         };
         let lateness = metrics_of(table::LATENESS.name).first();
-        let outcomes = metrics_of(table::INSTANT_OUTCOMES.name).iter();
+        let counters = |spec: &MetricSpec| {
+            let metrics = metrics_of(spec.name).iter();
+            metrics.map(|metric| metric.get_counter().get_value()).collect()
+        };
         Counts {
             at,
             lateness: lateness
                 .map(|metric| metric.get_histogram().clone())
                 .unwrap_or_default(),
-            outcomes: outcomes.map(|metric| metric.get_counter().get_value()).collect(),
+            outcomes: counters(&table::INSTANT_OUTCOMES),
+            faults: FAULTS.each_ref().map(counters),
         }
     }
 }

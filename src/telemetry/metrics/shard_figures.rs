@@ -26,6 +26,8 @@ pub struct ShardFigures {
     pub n_namespaces_refused: usize,
     /// The contained panics.
     pub n_panics: u64,
+    /// The CronJobs on which cronwheel panicked and that have not changed since.
+    pub n_cron_jobs_panicked: u64,
     /// The CronJobs in trouble that are named.
     pub troubles: Arc<TroubleReport>,
     /// The number of managed namespaces; `None` if all are.
@@ -49,6 +51,7 @@ impl Register<'_> {
             n_refused,
             n_namespaces_refused,
             n_panics,
+            n_cron_jobs_panicked,
             n_namespaces,
             ..
         } = figures;
@@ -65,6 +68,7 @@ impl Register<'_> {
         self.set_gauge(&table::CRON_JOBS_REFUSED, *n_refused);
         self.set_gauge(&table::NAMESPACES_REFUSED, *n_namespaces_refused);
         self.counter(&table::PANICS).inc_by(*n_panics);
+        self.set_gauge(&table::CRON_JOBS_PANICKED, *n_cron_jobs_panicked);
         self.troubles(&figures.troubles);
     }
 

@@ -148,6 +148,12 @@ table! {
     PANICS: Counter "cronwheel_panics_total" []
         "Panics while a CronJob was handled or examined for trouble. If handled, it starts nothing until it changes; all others go on.",
         "A fault of cronwheel. The log names the CronJob and the cause: report them.";
+    CRON_JOBS_UNDECODABLE: Gauge "cronwheel_cron_jobs_undecodable" []
+        "CronJobs of managed namespaces that cannot be decoded. They start nothing. Every replica counts all of them.",
+        "An Event on the CronJob names the field. Other CronJobs are not affected.";
+    CRON_JOBS_PANICKED: Gauge "cronwheel_cron_jobs_panicked" []
+        "CronJobs of managed namespaces on which cronwheel panicked, until they change. Every replica counts its own panics.",
+        "A fault of cronwheel. The log names the CronJob and the cause: report them.";
     WATCH_ERRORS: Counter "cronwheel_watch_errors_total" ["resource"]
         "Watches that failed and were reopened.",
         "Occasional failures are normal. A steady rise points to the network or to a permission.";

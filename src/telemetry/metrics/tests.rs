@@ -246,7 +246,9 @@ fn runs_before_the_first_scrape_are_an_increase_two_minutes_later() {
             figures.outcome_counts.due_instants = n_lost + 1;
             figures.outcome_counts.outcomes[InstantOutcome::DeadlineExceeded as usize] = n_lost;
             figures.outcome_counts.open_instants = 1;
+            figures.n_panics = n_lost;
         });
+        metrics.cron_job_watch.undecodable.inc();
     };
     let names = [
         "cronwheel_lateness_seconds_count",
@@ -256,16 +258,18 @@ fn runs_before_the_first_scrape_are_an_increase_two_minutes_later() {
         "cronwheel_instant_outcomes_total{outcome=\"deadline_exceeded\"}",
         "cronwheel_due_instants_total",
         "cronwheel_instants_open",
+        "cronwheel_undecodable_objects_total{resource=\"cronjobs\"}",
+        "cronwheel_panics_total",
     ];
     let values = |text: String| names.map(|name| value(&text, name));
     let scraped = |now| values(metrics.scrape(at(now)).unwrap());
     metrics.dispatch.lateness.observe(5_400.0);
     lost(3);
-    assert_eq!(scraped("12:00:00"), [0, 0, 0, 0, 0, 1, 1]);
+    assert_eq!(scraped("12:00:00"), [0, 0, 0, 0, 0, 1, 1, 0, 0]);
     metrics.dispatch.lateness.observe(2.0);
     lost(4);
-    assert_eq!(scraped("12:01:59"), [1, 2, 1, 1, 1, 2, 1]);
-    let all = [2, 5_402, 1, 2, 4, 5, 1];
+    assert_eq!(scraped("12:01:59"), [1, 2, 1, 1, 1, 2, 1, 1, 1]);
+    let all = [2, 5_402, 1, 2, 4, 5, 1, 2, 4];
     assert_eq!(values(metrics.render(at("12:01:59")).unwrap()), all);
     assert_eq!(scraped("12:02:00"), all);
 }

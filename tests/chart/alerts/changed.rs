@@ -54,15 +54,17 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 12] = [
     ),
     (
         &["CronwheelUndecodableObjects", "CronwheelPanics"],
-        &["sum becomes max", "sum becomes avg", "increase becomes rate"],
+        &[
+            "sum becomes max",
+            "sum becomes avg",
+            "max becomes sum",
+            "increase becomes rate",
+        ],
         "the alert checks whether any is above 0",
     ),
     (
         &["CronwheelCronJobInTrouble", "CronwheelNamespaceInTrouble"],
-        &[
-            "max_over_time becomes min_over_time",
-            "count becomes sum",
-        ],
+        &["max_over_time becomes min_over_time", "count becomes sum"],
         "the only value of the metric is 1",
     ),
     (

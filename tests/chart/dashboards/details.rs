@@ -144,6 +144,15 @@ fn errors() -> Row {
             )
             .query("panics", "sum(rate(cronwheel_panics_total{@}[$__rate_interval]))"),
             lines(
+                "CronJobs that cronwheel cannot handle",
+                "short",
+                "CronJobs that cannot be decoded, and those on which cronwheel panicked, until they change. Most of them start \
+                 nothing. The Events UndecodableCronJob and InternalError name them.",
+            )
+            .runbook("CronwheelPanics")
+            .query("not decoded", "max(cronwheel_cron_jobs_undecodable{@})")
+            .query("panicked", "max(cronwheel_cron_jobs_panicked{@})"),
+            lines(
                 "Jobs that no run explains",
                 "ops",
                 "Jobs of CronJobs that were not started for a slot, such as manual runs. If nobody starts any, find out who creates them.",

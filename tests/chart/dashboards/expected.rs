@@ -235,6 +235,10 @@ impl Samples<'_> {
                 self.rate("cronwheel_undecodable_objects_total", &["resource"]),
                 self.rate("cronwheel_panics_total", &[]),
             ],
+            "CronJobs that cronwheel cannot handle" => vec![
+                self.max("cronwheel_cron_jobs_undecodable"),
+                self.max("cronwheel_cron_jobs_panicked"),
+            ],
             "Jobs that no run explains" => vec![
                 self.rate("cronwheel_unexpected_jobs_total", &[]),
                 self.rate("cronwheel_runs_asked_for_total", &["result"]),

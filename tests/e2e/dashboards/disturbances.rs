@@ -9,7 +9,7 @@ use testbed::{Component, Testbed, replica::Replica};
 use super::{is_ready, post_json, prometheus::Prometheus, start_replica_with, wait_for, wait_for_second};
 
 /// Metrics that this run does not change, and the events that would change them.
-const UNCHANGED: [(&str, &str); 4] = [
+const UNCHANGED: [(&str, &str); 5] = [
     (
         "cronwheel_queue_overflows_total",
         "more requests than a queue of thousands holds",
@@ -23,6 +23,7 @@ const UNCHANGED: [(&str, &str); 4] = [
         "several API servers with different clocks",
     ),
     ("cronwheel_panics_total", "a fault of cronwheel"),
+    ("cronwheel_cron_jobs_panicked", "a fault of cronwheel"),
 ];
 
 /// More than the series of CronJobs in trouble that an installation exports.

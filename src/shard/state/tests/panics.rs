@@ -44,6 +44,7 @@ fn f_18_a_panic_in_the_evaluation_stops_only_its_cron_job_until_it_changes() {
     world.list(two(), vec![]);
     world.expect(&[REPORT]);
     assert_eq!(panics(&world), [panic_at(PanicAt::Evaluation)]);
+    assert_eq!(world.shard.panics.n_cron_jobs(), 1);
     assert_eq!(world.shard.sizes().wheel_entries, 1);
     world.advance_to("10:00:00");
     world.expect(&["create sound-29632920 for 2026-05-05T10:00:00Z"]);
@@ -55,8 +56,10 @@ fn f_18_a_panic_in_the_evaluation_stops_only_its_cron_job_until_it_changes() {
     world.advance_to("10:00:30");
     assert_eq!(panics(&world), []);
     assert!(!world.effects().contains(&REPORT.to_owned()));
+    assert_eq!(world.shard.panics.n_cron_jobs(), 1);
 
     world.apply(changed());
+    assert_eq!(world.shard.panics.n_cron_jobs(), 0);
     assert!(
         world
             .effects()
@@ -247,7 +250,9 @@ fn f_18_a_panic_in_a_released_namespace_is_reported_when_it_is_selected() {
     world.stored("faulty");
     world.expect(&["withdraw the create of faulty"]);
     assert_eq!(panics(&world).len(), 1);
+    assert_eq!(world.shard.panics.n_cron_jobs(), 0, "it is not managed");
     world.select();
+    assert_eq!(world.shard.panics.n_cron_jobs(), 1);
     world.expect(&[REPORT]);
 }
 
@@ -282,6 +287,7 @@ fn f_18_a_cron_job_on_which_the_examination_panics_is_invalid_and_goes_on() {
          cronwheel: its jobs start, and it counts as invalid until it changes; the log of cronwheel has the cause",
     ]);
     assert_eq!(panics(&world), [panic_at(PanicAt::Examination)]);
+    assert_eq!(world.shard.panics.n_cron_jobs(), 1);
     let since = world.shard.examine(0, world.now).since;
     assert_eq!(since[TroubleKind::Invalid as usize], Some(at("09:59:00")));
     let since = world.shard.examine(1, world.now).since;
@@ -292,6 +298,7 @@ fn f_18_a_cron_job_on_which_the_examination_panics_is_invalid_and_goes_on() {
         "create sound-29632920 for 2026-05-05T10:00:00Z",
     ]);
     world.apply(changed());
+    assert_eq!(world.shard.panics.n_cron_jobs(), 0);
     let since = world.shard.examine(0, world.now).since;
     assert_eq!(
         since[TroubleKind::Invalid as usize],
@@ -307,11 +314,14 @@ fn f_18_the_next_leader_reports_a_panic_of_its_own_term() {
     world.list(two(), vec![]);
     world.expect(&[REPORT]);
     world.shard.stand_by(world.now);
+    assert_eq!(world.shard.panics.n_cron_jobs(), 1);
     world.input(Input::CronJobApplied(Box::new(cron_job("faulty"))));
     world.expect(&[]);
     world.lead();
     world.expect(&[REPORT]);
     assert_eq!(panics(&world).len(), 1, "it is not tried again");
+    world.input(Input::CronJobDeleted(uid("faulty")));
+    assert_eq!(world.shard.panics.n_cron_jobs(), 0);
 }
 
 /// Answers the create of the faulty CronJob for 10:00.

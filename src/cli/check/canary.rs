@@ -170,17 +170,17 @@ fn merged(mut labels: Value, others: &BTreeMap<String, String>) -> Value {
 
 /// Says why an object cannot be created. `rights` is what the account must be able to do.
 fn not_created(what: &str, error: &JsonError, rights: &str) -> Finding {
-    let mend = match error {
-        JsonError::Refused {
-            code: code @ (400 | 403 | 422),
-            message,
-        } if !is_not_permitted(*code, message) => {
-            format!(
-                "let the policy, webhook or quota that refuses it admit objects with the label {LABEL}, or run the canary in \
-                 a managed namespace that admits its CronJob: --canary=NAMESPACE"
-            )
-        }
-        _ => Cause::of(error).mend(rights),
+    let is_of_admission = matches!(
+        error,
+        JsonError::Refused { code: code @ (400 | 403 | 422), message } if !is_not_permitted(*code, message)
+    );
+    let mend = if is_of_admission {
+        format!(
+            "let the policy, webhook or quota that refuses it admit objects with the label {LABEL}, or run the canary in a \
+             managed namespace that admits its CronJob: --canary=NAMESPACE"
+        )
+    } else {
+        Cause::of(error).mend(rights)
     };
     let reason = format!("not checked: cannot create {what}: {}", error_text(error));
     Finding::failed(TITLE, reason, mend)

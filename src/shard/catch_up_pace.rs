@@ -143,21 +143,21 @@ mod tests {
 
     #[test]
     fn a_place_is_kept_until_it_is_used_and_renewed_for_runs_that_were_missed() {
-        let place = |since, at_text, is_used| PacePlace {
+        let waits = |since, until, is_used| PacePlace {
             since: at(since),
-            at: at(at_text),
+            at: at(until),
             is_used,
         };
         // The former place, the start of the run, the instant, and the place.
         for (former, start, now, expected) in [
-            (None, "00", "10", place("10", "10", false)),
-            (Some(place("05", "20", false)), "00", "10", place("05", "20", false)),
+            (None, "00", "10", waits("10", "10", false)),
+            (Some(waits("05", "20", false)), "00", "10", waits("05", "20", false)),
             // The run of the next slot takes it.
-            (Some(place("05", "20", false)), "08", "10", place("05", "20", false)),
-            (Some(place("05", "20", true)), "05", "20", place("05", "20", false)),
-            (Some(place("05", "20", true)), "05", "30", place("05", "30", false)),
+            (Some(waits("05", "20", false)), "08", "10", waits("05", "20", false)),
+            (Some(waits("05", "20", true)), "05", "20", waits("05", "20", false)),
+            (Some(waits("05", "20", true)), "05", "30", waits("05", "30", false)),
             // The run came while the CronJob waited.
-            (Some(place("05", "20", true)), "06", "30", place("05", "20", true)),
+            (Some(waits("05", "20", true)), "06", "30", waits("05", "20", true)),
         ] {
             let pace = CatchUpPace::new(1);
             assert_eq!(

@@ -24,7 +24,7 @@ use self::{
 use super::{
     args::values::{parse_namespace, parse_zone},
     error::CommandError,
-    explain::parse_name,
+    explain::parse_cron_job_name,
     freeze::present_freeze,
     listed::{Question, list},
     missed::ClusterFlags,
@@ -60,8 +60,8 @@ const PARALLEL_MAX: i64 = 50;
 /// failed or was not started.
 #[derive(Args, Debug)]
 pub struct BackfillArgs {
-    /// Name of the CronJob
-    #[arg(value_parser = parse_name)]
+    /// Name of the CronJob; also as cronjob/NAME
+    #[arg(value_parser = parse_cron_job_name)]
     name: String,
     /// Namespace of the CronJob. Default: that of the context or of the service account
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]

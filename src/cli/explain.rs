@@ -114,10 +114,22 @@ pub(super) fn parse_name(name: &str) -> Result<String, String> {
 const RESOURCES: [&str; 5] = ["cronjob", "cronjobs", "cj", "cronjob.batch", "cronjobs.batch"];
 
 fn parse_cron_job(text: &str) -> Result<String, String> {
+    let has_resource = text
+        .split_once('/')
+        .is_some_and(|(resource, _)| RESOURCES.contains(&resource));
+    if !has_resource && is_file(text) {
+        return Err(format!("for a file or a directory write -f {text}"));
+    }
+    if text.starts_with("B-") {
+        return Err(format!("for a rule write --rule {text}"));
+    }
+    parse_cron_job_name(text)
+}
+
+/// Parses the name of a CronJob, also as `cronjob/NAME`.
+pub(super) fn parse_cron_job_name(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         Some((resource, name)) if RESOURCES.contains(&resource) => parse_name(name),
-        _ if is_file(text) => Err(format!("for a file or a directory write -f {text}")),
-        _ if text.starts_with("B-") => Err(format!("for a rule write --rule {text}")),
         Some((namespace, name)) if parse_name(namespace).is_ok() && parse_name(name).is_ok() => {
             Err(format!("for a CronJob in a namespace write {name} -n {namespace}"))
         }

@@ -17,7 +17,7 @@ use self::followed::{Answered, Followed};
 use super::{
     args::values::{parse_namespace, parse_wait},
     error::CommandError,
-    explain::parse_name,
+    explain::parse_cron_job_name,
 };
 use crate::{
     kube_api::{JsonApi, JsonError, objects::classify::is_not_permitted},
@@ -34,8 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Asks for one run of a CronJob.
 #[derive(Args, Debug)]
 pub struct TriggerArgs {
-    /// Name of the CronJob
-    #[arg(value_parser = parse_name)]
+    /// Name of the CronJob; also as cronjob/NAME
+    #[arg(value_parser = parse_cron_job_name)]
     name: String,
     /// Namespace of the CronJob. Default: that of the context or of the service account
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace)]

@@ -62,6 +62,27 @@ fn durations_are_parsed_with_units() {
 }
 
 #[test]
+fn commands_take_a_cron_job_and_a_time_as_others_do() {
+    for line in [
+        "trigger cronjob/report",
+        "trigger cj/report --wait --timeout 1d",
+        "backfill cronjobs/report --from 1d --to 1d",
+        "missed --since 2d",
+        "report --since 1w",
+    ] {
+        let parsed = Cli::try_parse_from(["cronwheel"].into_iter().chain(line.split(' ')));
+        assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+    }
+    let refused = Cli::try_parse_from(["cronwheel", "trigger", "shop/report"]).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("for a CronJob in a namespace write report -n shop"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn invalid_flag_values_are_refused_with_a_remedy() {
     #[track_caller]
     fn check(arguments: &[&str], flag: &str, remedy: &str) {

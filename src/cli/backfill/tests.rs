@@ -229,12 +229,17 @@ fn args(arguments: &[&str]) -> Result<BackfillArgs, clap::Error> {
 #[test]
 fn arguments_have_bounds() {
     let fine = args(&["load", "--from", "6h"]).unwrap();
+    assert_eq!(args(&["cronjob/load", "--from", "1d"]).unwrap().name, "load");
     assert_eq!(
         (fine.parallel, fine.to, fine.dry_run, fine.yes),
         (1, None, false, false)
     );
     for (arguments, expected) in [
-        (&["load"][..], "--from <TIME>"),
+        (
+            &["shop/load", "--from", "6h"][..],
+            "for a CronJob in a namespace write load -n shop",
+        ),
+        (&["load"], "--from <TIME>"),
         (&["load", "--from", "6x"], "or give a duration before now, such as 6h"),
         (&["load", "--from", "6h", "--to", "soon"], "no instant in RFC 3339"),
         (&["load", "--from", "6h", "--parallel", "0"], "0 is not in 1..=50"),

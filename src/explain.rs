@@ -13,6 +13,7 @@
 //! - [`calendar`], [`advice`] and [`refusals`]: activations in words, corrections, and what an API server refuses.
 
 pub mod advice;
+mod annotations;
 mod answer;
 pub mod api_checks;
 pub mod calendar;

@@ -33,6 +33,9 @@ impl Display for Check<'_> {
             for invalid in options.iter().flat_map(|options| &options.invalid) {
                 writeln!(f, "{}: InvalidOption: {invalid}", subject.title)?;
             }
+            for note in &subject.annotation_notes {
+                writeln!(f, "{}: {note}", subject.title)?;
+            }
         }
         let n_cron_jobs = self.explained.len();
         let n_fit = n_cron_jobs - unfit(self.explained).count();

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::objects::name_of;
+use super::{
+    annotations::{Annotated, annotation_notes},
+    objects::name_of,
+};
 use crate::{
     schedule::{
         CronJobSchedule,
@@ -14,33 +17,51 @@ use crate::{
     shard::{ManagedNamespaces, NamespaceUpdate, ShardState},
 };
 
-/// The options of the namespaces of an input, as far as they have some.
+/// The options of the namespaces of an input, as far as they have some, and what is to be said about them.
 #[derive(Debug, Default)]
-pub(super) struct GivenNamespaces(BTreeMap<Box<str>, NamespaceOptions>);
+pub(super) struct GivenNamespaces {
+    options: BTreeMap<Box<str>, NamespaceOptions>,
+    /// Sentences about annotations without an effect.
+    notes: BTreeMap<Box<str>, Vec<String>>,
+}
 
 impl GivenNamespaces {
-    /// Adds a namespace. Returns whether it has options.
+    /// Adds a namespace. Returns whether it has options, or something is to be said about it.
     pub(super) fn take(&mut self, namespace: &Value) -> bool {
         let annotations = namespace.pointer("/metadata/annotations");
         let get = |name: &str| annotations?.get(name)?.as_str();
         let options = NamespaceOptions::read(get);
-        let has_options = options.is_some();
+        let notes = annotation_notes(namespace, Annotated::Namespace);
+        let is_used = options.is_some() || !notes.is_empty();
         if let Some(options) = options {
-            self.0.insert(name_of(namespace).into(), options);
+            self.options.insert(name_of(namespace).into(), options);
         }
-        has_options
+        if !notes.is_empty() {
+            self.notes.insert(name_of(namespace).into(), notes);
+        }
+        is_used
     }
 
     /// Gives a CronJob the defaults of its namespace. `hash` is an even hash of its uid.
     pub(super) fn inherit(&self, namespace: &str, schedule: &mut CronJobSchedule, hash: u64) {
-        if let Some(options) = self.0.get(namespace) {
+        if let Some(options) = self.options.get(namespace) {
             schedule.inherit(Some(options), hash);
         }
     }
 
-    /// A sentence about the freeze of a namespace, which may have passed.
-    pub(super) fn freeze_text(&self, namespace: &str) -> Option<String> {
-        let freeze = self.0.get(namespace)?.freeze.as_ref()?;
+    /// Sentences about the annotations of a namespace that have no effect.
+    pub(super) fn notes(&self, namespace: &str) -> &[String] {
+        self.notes.get(namespace).map_or(&[], Vec::as_slice)
+    }
+
+    /// A sentence about the freeze of a namespace that is not over at an instant.
+    pub(super) fn freeze_text(&self, namespace: &str, at: Timestamp) -> Option<String> {
+        let freeze = self
+            .options
+            .get(namespace)?
+            .freeze
+            .as_ref()
+            .filter(|freeze| freeze.holds_at(at))?;
         let Freeze { until, reason } = freeze;
         let reason = if reason.is_empty() {
             String::new()
@@ -54,7 +75,7 @@ impl GivenNamespaces {
 
     /// Lets a shard know the options of a namespace.
     pub(super) fn tell(&self, shard: &mut ShardState, namespace: &str, now: Timestamp) {
-        let Some(options) = self.0.get(namespace) else {
+        let Some(options) = self.options.get(namespace) else {
             return;
         };
         let namespaces = ManagedNamespaces::selected();

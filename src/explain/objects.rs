@@ -2,17 +2,22 @@
 //!
 //! A document that cannot be read is reported, and the others are used.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
+use jiff::Timestamp;
 use serde_json::{Value, value::RawValue};
 
 use super::{
+    annotations::{Annotated, annotation_notes},
     calendars::{GivenCalendars, unread_note},
     namespaces::GivenNamespaces,
     recorded::RecordedEvent,
     yaml,
 };
-use crate::schedule::CronJobSchedule;
+use crate::schedule::{CronJobSchedule, options::OptionName};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -86,6 +91,8 @@ pub struct Objects {
     pub broken: Vec<String>,
     /// Number of ignored objects of other kinds, by kind.
     left_out: BTreeMap<String, usize>,
+    /// Namespace and name of the ConfigMaps that are no calendars.
+    no_calendars: Vec<(String, String)>,
     /// What else is to be said about the input.
     pub notes: Vec<String>,
     /// The Events of the CronJob in a cluster, the latest first; `None` if they were not read.
@@ -243,7 +250,12 @@ impl Objects {
             _ if is_cron_job => self.push(Kind::CronJob, place, value, text),
             "Job" if is_batch => self.push(Kind::Job, place, value, None),
             "List" | "CronJobList" | "JobList" => {}
-            "ConfigMap" if version == "v1" && self.calendars.take(&value) => {}
+            "ConfigMap" if version == "v1" => {
+                if !self.calendars.take(&value) {
+                    let key = (namespace_of(&value).to_owned(), name_of(&value).to_owned());
+                    self.no_calendars.push(key);
+                }
+            }
             "Namespace" if version == "v1" && self.namespaces.take(&value) => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
@@ -265,9 +277,16 @@ impl Objects {
         unread_note(schedule.options())
     }
 
-    /// A sentence about the freeze of a namespace.
-    pub fn freeze_text(&self, namespace: &str) -> Option<String> {
-        self.namespaces.freeze_text(namespace)
+    /// A sentence about the freeze of a namespace that is not over at an instant.
+    pub fn freeze_text(&self, namespace: &str, at: Timestamp) -> Option<String> {
+        self.namespaces.freeze_text(namespace, at)
+    }
+
+    /// Sentences about the annotations of a CronJob and its namespace that have no effect.
+    pub fn annotation_notes(&self, cron_job: &Value) -> Vec<String> {
+        let mut notes = annotation_notes(cron_job, Annotated::CronJob);
+        notes.extend_from_slice(self.namespaces.notes(namespace_of(cron_job)));
+        notes
     }
 
     /// Keeps the options of a namespace.
@@ -308,14 +327,29 @@ impl Objects {
 
     /// Reports what was ignored.
     pub(super) fn notes(&self) -> Vec<String> {
+        let mut left_out = self.left_out.clone();
+        let named = self.named_calendars();
+        let is_unnamed = |(namespace, name): &&(String, String)| !named.contains(&(namespace.as_str(), name.as_str()));
+        let n_config_maps = self.no_calendars.iter().filter(is_unnamed).count();
+        if n_config_maps > 0 {
+            left_out.insert("v1 ConfigMap".to_owned(), n_config_maps);
+        }
         let note = |(kind, n_objects): (&String, &usize)| {
-            format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs are used")
+            format!(
+                "{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs are used, with namespaces and calendars"
+            )
         };
-        self.left_out
-            .iter()
-            .map(note)
-            .chain(self.notes.iter().cloned())
-            .collect()
+        left_out.iter().map(note).chain(self.notes.iter().cloned()).collect()
+    }
+
+    /// Namespace and name of the ConfigMaps that CronJobs name as their calendars. What these lack is said there.
+    fn named_calendars(&self) -> BTreeSet<(&str, &str)> {
+        let named = self.cron_jobs().filter_map(|cron_job| {
+            let annotations = &cron_job["metadata"]["annotations"];
+            let name = annotations[OptionName::NotOn.annotation()].as_str()?;
+            Some((namespace_of(cron_job), name.trim()))
+        });
+        named.collect()
     }
 
     fn push(&mut self, kind: Kind, place: &str, value: Value, text: Option<&str>) {

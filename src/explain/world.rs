@@ -11,6 +11,7 @@ use serde_json::{
 };
 
 use super::{
+    annotations::{Annotated, annotation_notes},
     calendars::{GivenCalendars, unread_note},
     namespaces::GivenNamespaces,
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
@@ -62,6 +63,8 @@ pub(super) struct Subject {
     pub(super) record: Result<CronJobRecord, DecodeError>,
     /// Values that were filled in and affect the answer.
     pub(super) notes: Vec<String>,
+    /// Annotations of it and of its namespace that have no effect.
+    pub(super) annotation_notes: Vec<String>,
     /// The refusals of the API server.
     pub(super) refusals: Vec<String>,
     /// The last change of the spec, as far as `managedFields` says.
@@ -161,6 +164,9 @@ impl World {
             subject.notes.extend(options.invalid.iter().map(ToString::to_string));
             subject.notes.extend(unread_note(options));
         }
+        let of_namespace = self.namespaces.notes(&subject.namespace);
+        subject.annotation_notes.extend_from_slice(of_namespace);
+        subject.notes.extend_from_slice(&subject.annotation_notes);
         self.subjects.push(subject);
     }
 
@@ -253,6 +259,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         name: name_of(&object.value).to_owned(),
         title,
         record,
+        annotation_notes: annotation_notes(&object.value, Annotated::CronJob),
         notes,
         refusals,
         changed: last_change(&object.value),

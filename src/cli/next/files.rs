@@ -134,6 +134,7 @@ impl Entry {
             }
         };
         let from = args.from(&effective, now)?;
+        notes.extend(objects.freeze_text(namespace_of(cron_job), from));
         let since = if schedule.is_every() {
             chain_start(cron_job).unwrap_or(from)
         } else {
@@ -190,7 +191,7 @@ impl Written {
         let unread = objects.resolve_calendar(namespace_of(cron_job), &mut schedule);
         let mut notes: Vec<String> = schedule.options().invalid.iter().map(ToString::to_string).collect();
         notes.extend(unread);
-        notes.extend(objects.freeze_text(namespace_of(cron_job)));
+        notes.extend(objects.annotation_notes(cron_job));
         for name in OptionName::OF_CRON_JOB.map(OptionName::annotation) {
             let value = annotation(name).filter(|value| !value.is_string() && !value.is_null());
             notes.extend(value.map(|value| format!("annotation {name} is {value} and no text; write it in quotes")));

@@ -36,6 +36,34 @@ fn a_slot_on_a_date_of_the_calendar_is_excluded() {
 }
 
 #[test]
+fn a_calendar_that_is_no_text_is_an_invalid_option() {
+    let mut calendar = calendar("2026-05-05");
+    calendar["binaryData"] = json!({"latin-1.txt": "5A=="});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [on_calendar(), calendar]});
+    let printed = run_on(&list.to_string(), &["--check"]).unwrap();
+    assert!(
+        printed
+            .output
+            .contains("the ConfigMap cannot be used: key \"latin-1.txt\" is no UTF-8 text; save it as UTF-8"),
+        "{}",
+        printed.output
+    );
+}
+
+#[test]
+fn a_config_map_that_a_cron_job_names_is_not_left_out() {
+    let mut unlabelled = calendar("2026-05-05");
+    unlabelled["metadata"]["labels"] = json!({});
+    let mut unused = unlabelled.clone();
+    unused["metadata"]["name"] = json!("settings");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [unlabelled, on_calendar(), unused]});
+    let printed = run_on(&list.to_string(), &[]).unwrap();
+    let all = printed.output + &printed.notes;
+    assert!(all.contains("it lacks the label cronwheel.dev/calendar=true"), "{all}");
+    assert!(all.contains("v1 ConfigMap left out (1): "), "{all}");
+}
+
+#[test]
 fn a_calendar_that_is_in_no_file_is_noted() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [on_calendar()]});
     let printed = run_on(&list.to_string(), &[]).unwrap();

@@ -2,6 +2,30 @@
 
 use super::*;
 
+#[test]
+fn annotations_without_an_effect_are_noted() {
+    let annotations = json!({"cronwheel.dev/spreads": "1m", "cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z"});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "default", "annotations": {"cronwheel.dev/not-on": "holidays"}}});
+    let objects = [cron_job(json!({"metadata": {"annotations": annotations}})), namespace];
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+    let sentences = [
+        "annotation cronwheel.dev/freeze-until has no effect on a CronJob; set it on the namespace",
+        "annotation cronwheel.dev/spreads has no effect; did you mean cronwheel.dev/spread?",
+        "annotation cronwheel.dev/not-on of the namespace has no effect; set it on each CronJob",
+    ];
+    let printed = run_on(&list, &[]).unwrap().output;
+    let checked = run_on(&list, &["--check"]).unwrap().output;
+    for sentence in sentences {
+        assert!(printed.contains(sentence), "{printed}");
+        assert!(
+            checked.contains(&format!("CronJob default/hello: {sentence}\n")),
+            "{checked}"
+        );
+    }
+    assert!(checked.ends_with("1 of 1 CronJobs can run\n"), "{checked}");
+}
+
 /// The explanation of a text, as JSON.
 #[track_caller]
 fn run_json_text(input: &str) -> Value {

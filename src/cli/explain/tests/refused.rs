@@ -250,7 +250,8 @@ fn the_last_of_equal_keys_counts_with_a_note() {
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  labels:\n    app: web\n    app: web\n";
     assert_eq!(
         check_accepted(&format!("{deployment}---\n{}", with_template(TEMPLATE))),
-        "cronwheel: note: apps/v1 Deployment left out (1): only batch/v1 CronJobs and Jobs are used\n\
+        "cronwheel: note: apps/v1 Deployment left out (1): only batch/v1 CronJobs and Jobs are used, with namespaces \
+         and calendars\n\
          cronwheel: note: standard input: duplicate mapping key: app at line 7, column 5; kubectl keeps the last\n"
     );
 }

@@ -289,3 +289,65 @@ fn an_option_schedule_that_has_ended_is_named() {
         )
     );
 }
+
+const FROZEN: &str = "
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: shop
+  annotations: {cronwheel.dev/freeze-until: \"2026-03-27T14:00:00Z\", cronwheel.dev/freeze-reason: migration}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report, namespace: shop}
+spec: {schedule: 0 * * * *, jobTemplate: {}}
+";
+
+#[test]
+fn a_freeze_is_noted_until_it_is_over() {
+    let note = "note: the namespace is frozen, so nothing starts before 2026-03-27T14:00:00Z: migration\n";
+    for (args, is_frozen) in [
+        (&[][..], true),
+        (&["--from", "2026-03-27T13:59:59Z"], true),
+        (&["--from", "2026-03-27T14:00:00Z"], false),
+    ] {
+        let (output, _) = run_on(FROZEN, args);
+        assert_eq!(output.contains(note), is_frozen, "{args:?}: {output}");
+    }
+}
+
+const WITHOUT_EFFECT: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, annotations: {cronwheel.dev/on-resume: skip, cronwheel.dev/alerts: none, example.com/spreads: 1m}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: report
+  namespace: shop
+  annotations:
+    cronwheel.dev/alerts: none
+    cronwheel.dev/freeze-until: \"2026-03-27T14:00:00Z\"
+    cronwheel.dev/late-after-seconds: \"60\"
+    cronwheel.dev/missed-run: skip
+    cronwheel.dev/run-now-done: a
+    cronwheel.dev/whatever: \"1\"
+spec: {schedule: 0 * * * *, jobTemplate: {}}
+";
+
+#[test]
+fn annotations_without_an_effect_are_noted() {
+    let (output, error) = run_on(WITHOUT_EFFECT, &["-n", "1"]);
+    let notes: Vec<&str> = output.lines().filter(|line| line.starts_with("note: ")).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: annotation cronwheel.dev/freeze-until has no effect on a CronJob; set it on the namespace",
+            "note: annotation cronwheel.dev/missed-run has no effect; did you mean cronwheel.dev/missed-runs?",
+            "note: annotation cronwheel.dev/whatever has no effect; cronwheel has none of this name",
+            "note: annotation cronwheel.dev/on-resume of the namespace has no effect; set it on each CronJob",
+        ]
+    );
+    assert_eq!(error, None);
+}

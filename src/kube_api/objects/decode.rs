@@ -4,12 +4,12 @@
 //! Job that no CronJob controls, little is decoded. An invalid field is an error of that one object. It fails
 //! neither the list nor the watch. Unknown fields, policies and conditions of newer servers are ignored.
 
-mod config_map;
+pub(crate) mod config_map;
 mod cron_job;
 pub(crate) mod field;
 pub(crate) mod job;
-mod metadata;
-mod namespace;
+pub(crate) mod metadata;
+pub(crate) mod namespace;
 pub(crate) mod parse;
 mod pod_annotation;
 mod template;

@@ -1,17 +1,17 @@
 //! ConfigMaps to calendars. A selector of the API server has judged their labels.
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde::{Deserialize as _, Deserializer};
 
 use super::{
     fields::Decoded,
     slim::{Content, Head, Slim},
 };
 use crate::{
-    kube_api::objects::decode::{field::Field, parse::Text},
+    kube_api::objects::decode::{
+        config_map::{RawConfigMap, calendar},
+        field::Field,
+    },
     observe::facts::CalendarFacts,
-    schedule::options::Calendar,
 };
 
 /// A calendar.
@@ -29,47 +29,24 @@ impl Content for CalendarContent {
         let mut head = Head::default();
         let decoded = Decoded::contained(|members| {
             let mut metadata = members.take_or_default(config_map.metadata, "metadata");
-            let RawMetadata {
-                namespace,
-                name,
-                uid,
-                resource_version,
-            } = &mut metadata;
-            head = Head::new(members, [namespace, name, uid, resource_version]);
+            let fields = [
+                &mut metadata.namespace,
+                &mut metadata.name,
+                &mut metadata.uid,
+                &mut metadata.resource_version,
+            ];
+            head = Head::new(members, fields);
             let (namespace, name, uid) = head.identity()?;
-            let data = members.take_or_default(config_map.data, "data");
-            let texts = data.into_iter().filter_map(|(key, text)| Some((key, text.ok()?)));
-            let texts: BTreeMap<Text<'_>, Text<'_>> = texts.collect();
-            let texts = texts.iter().map(|(key, text)| (&**key, &**text));
-            let binary = members.take_or_default(config_map.binary_data, "binaryData");
-            let calendar = Calendar::read_config_map(texts, binary.keys().map(|key| &**key));
             Ok(Some(CalendarContent(CalendarFacts {
                 uid,
                 namespace,
                 name,
-                calendar: calendar.map(Arc::new).map_err(Into::into),
+                calendar: calendar(
+                    members.take_or_default(config_map.data, "data"),
+                    members.take_or_default(config_map.binary_data, "binaryData"),
+                ),
             })))
         });
         Ok(Slim::new(&head, decoded))
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawConfigMap<'a> {
-    #[serde(borrow)]
-    metadata: Field<RawMetadata<'a>>,
-    data: Field<BTreeMap<Text<'a>, Field<Text<'a>>>>,
-    #[serde(rename = "binaryData")]
-    binary_data: Field<BTreeMap<Text<'a>, Field<IgnoredAny>>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RawMetadata<'a> {
-    #[serde(borrow)]
-    namespace: Field<Text<'a>>,
-    name: Field<Text<'a>>,
-    uid: Field<Text<'a>>,
-    resource_version: Field<Text<'a>>,
 }

@@ -9,9 +9,8 @@ use super::{
     slim::{Content, Head, Slim},
 };
 use crate::{
-    kube_api::objects::decode::{field::Field, parse::Text},
+    kube_api::objects::decode::{field::Field, namespace::options, parse::Text},
     observe::facts::NamespaceFacts,
-    schedule::options::NamespaceOptions,
     shard::Uid,
 };
 
@@ -43,15 +42,10 @@ impl Content for NamespaceContent {
                 return Err(Problem::missing("metadata.name and metadata.uid"));
             };
             let annotations = members.take_or_default(metadata.annotations, "metadata.annotations");
-            let texts = annotations
-                .into_iter()
-                .filter_map(|(key, text)| Some((key, text.ok()?)));
-            let texts: BTreeMap<String, Text<'_>> = texts.collect();
-            let get = |name: &str| texts.get(name).map(|text| &**text);
             Ok(Some(NamespaceContent(NamespaceFacts {
                 uid: Uid::new(uid),
                 name: name.into(),
-                options: NamespaceOptions::read(get).map(Box::new),
+                options: options(annotations),
                 freeze_changed: last_freeze_change(metadata.managed_fields),
             })))
         });

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-use super::{Content, Received, field::Field, metadata::Head, parse::Text};
+use super::{Content, Received, field::Field, metadata::Head, namespace::texts, parse::Text};
 use crate::{schedule::options::Calendar, shard::ReadCalendar};
 
 /// A namespace, and a name in it.
@@ -25,14 +25,10 @@ impl Content for CalendarContent {
     fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<CalendarContent>, D::Error> {
         let raw: RawConfigMap<'de> = Field::deserialize(deserializer)?.ok().unwrap_or_default();
         let head = raw.metadata.ok().unwrap_or_default();
-        let data = raw.data.ok().unwrap_or_default();
-        let texts = data.into_iter().filter_map(|(key, value)| Some((key, value.ok()?)));
-        let texts: BTreeMap<String, Text<'_>> = texts.collect();
-        let texts = texts.iter().map(|(key, text)| (key.as_str(), &**text));
-        let binary = raw.binary_data.ok().unwrap_or_default();
-        let binary_keys = binary.keys().map(String::as_str);
-        let calendar = Calendar::read_config_map(texts, binary_keys);
-        let calendar = calendar.map(Arc::new).map_err(Into::into);
+        let calendar = calendar(
+            raw.data.ok().unwrap_or_default(),
+            raw.binary_data.ok().unwrap_or_default(),
+        );
         let key = head.namespace().ok().zip(head.name().ok());
         Ok(Received::new(&head, CalendarContent { key, calendar }))
     }
@@ -45,15 +41,30 @@ impl Received<CalendarContent> {
     }
 }
 
+/// The members of a ConfigMap that a calendar has.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct RawConfigMap<'a> {
+pub(crate) struct RawConfigMap<'a> {
+    /// `metadata`.
     #[serde(borrow)]
-    metadata: Field<Head<'a>>,
+    pub(crate) metadata: Field<Head<'a>>,
+    /// `data`.
     #[serde(borrow)]
-    data: Field<BTreeMap<String, Field<Text<'a>>>>,
+    pub(crate) data: Field<BTreeMap<String, Field<Text<'a>>>>,
+    /// `binaryData`, without its values.
     #[serde(rename = "binaryData")]
-    binary_data: Field<BTreeMap<String, Field<IgnoredAny>>>,
+    pub(crate) binary_data: Field<BinaryData>,
+}
+
+/// The keys of `binaryData`.
+pub(crate) type BinaryData = BTreeMap<String, Field<IgnoredAny>>;
+
+/// Reads the dates of a ConfigMap. Values of `data` that are no text have none.
+pub(crate) fn calendar(data: BTreeMap<String, Field<Text<'_>>>, binary: BinaryData) -> ReadCalendar {
+    let texts = texts(data);
+    let texts = texts.iter().map(|(key, text)| (key.as_str(), &**text));
+    let calendar = Calendar::read_config_map(texts, binary.keys().map(String::as_str));
+    calendar.map(Arc::new).map_err(Into::into)
 }
 
 #[cfg(test)]

@@ -16,11 +16,15 @@ use crate::shard::{ResourceVersion, Uid};
 /// The members of `metadata` that identify an object. An invalid one does not hide the others. Of a member that occurs
 /// twice the last counts, as in Go.
 #[derive(Clone, Default)]
-pub(super) struct Head<'a> {
-    pub(super) namespace: Field<Text<'a>>,
-    pub(super) name: Field<Text<'a>>,
-    pub(super) uid: Field<Text<'a>>,
-    pub(super) resource_version: Field<Text<'a>>,
+pub(crate) struct Head<'a> {
+    /// `metadata.namespace`.
+    pub(crate) namespace: Field<Text<'a>>,
+    /// `metadata.name`.
+    pub(crate) name: Field<Text<'a>>,
+    /// `metadata.uid`.
+    pub(crate) uid: Field<Text<'a>>,
+    /// `metadata.resourceVersion`.
+    pub(crate) resource_version: Field<Text<'a>>,
 }
 
 impl<'a> Head<'a> {

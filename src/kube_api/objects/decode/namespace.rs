@@ -28,18 +28,24 @@ impl Content for NamespaceContent {
             resource_version: metadata.resource_version,
             ..Head::default()
         };
-        let annotations = metadata.annotations.ok().unwrap_or_default();
-        let texts = annotations
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.ok()?)));
-        let annotations: BTreeMap<String, Text<'_>> = texts.collect();
-        let value = |name: &str| annotations.get(name).map(|text| &**text);
         let content = NamespaceContent {
             name: head.name().ok(),
-            options: NamespaceOptions::read(value).map(Box::new),
+            options: options(metadata.annotations.ok().unwrap_or_default()),
         };
         Ok(Received::new(&head, content))
     }
+}
+
+/// Reads the options of a namespace from its annotations. Values that are no text are none.
+pub(crate) fn options(annotations: BTreeMap<String, Field<Text<'_>>>) -> Option<Box<NamespaceOptions>> {
+    let annotations = texts(annotations);
+    NamespaceOptions::read(|name| annotations.get(name).map(|text| &**text)).map(Box::new)
+}
+
+/// The values that are texts.
+pub(super) fn texts(values: BTreeMap<String, Field<Text<'_>>>) -> BTreeMap<String, Text<'_>> {
+    let texts = values.into_iter().filter_map(|(name, value)| Some((name, value.ok()?)));
+    texts.collect()
 }
 
 impl Received<NamespaceContent> {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::schedule::after;
+use super::cron_job::PacePlace;
+use crate::schedule::{after, options::MISSED_AFTER};
 
 /// The default number of missed runs that an installation starts in a second.
 pub const MISSED_RUNS_PER_SECOND_DEFAULT: u32 = 5;
@@ -56,6 +57,22 @@ impl CatchUpPace {
                 asked,
                 SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)),
             );
+        }
+    }
+
+    /// The place of a CronJob whose run, due at `start`, was missed: its former one, or a new one behind all others. Runs
+    /// that became due while the CronJob waited were not missed, so they need no place: they come as often as ever, and
+    /// would fill the queue faster than the pace empties it.
+    pub(super) fn place(&self, former: Option<PacePlace>, start: Timestamp, now: Timestamp) -> PacePlace {
+        // Who did not come to its place in time waited for something else.
+        let former = former.filter(|place| now < after(place.at, MISSED_AFTER));
+        match former {
+            Some(place) if !place.is_used || place.since < start => place,
+            _ => PacePlace {
+                since: former.map_or(now, |place| place.since),
+                at: self.reserve(now),
+                is_used: false,
+            },
         }
     }
 
@@ -122,6 +139,44 @@ mod tests {
         assert_eq!(["00", "00"].map(|now| pace.reserve(at(now))), ["00", "12.8"].map(at));
         pace.set_led(64);
         assert_eq!(["00", "01"].map(|now| pace.reserve(at(now))), ["00.4", "01"].map(at));
+    }
+
+    #[test]
+    fn a_place_is_kept_until_it_is_used_and_renewed_for_runs_that_were_missed() {
+        let waits = |since, until, is_used| PacePlace {
+            since: at(since),
+            at: at(until),
+            is_used,
+        };
+        // The former place, the start of the run, the instant, and the place.
+        for (former, start, now, expected) in [
+            (None, "00", "10", waits("10", "10", false)),
+            (Some(waits("05", "20", false)), "00", "10", waits("05", "20", false)),
+            // The run of the next slot takes it.
+            (Some(waits("05", "20", false)), "08", "10", waits("05", "20", false)),
+            (Some(waits("05", "20", true)), "05", "20", waits("05", "20", false)),
+            (Some(waits("05", "20", true)), "05", "30", waits("05", "30", false)),
+            // The run came while the CronJob waited.
+            (Some(waits("05", "20", true)), "06", "30", waits("05", "20", true)),
+        ] {
+            let pace = CatchUpPace::new(1);
+            assert_eq!(
+                pace.place(former, at(start), at(now)),
+                expected,
+                "{former:?} {start} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_place_is_lost_after_a_minute() {
+        let pace = CatchUpPace::new(1);
+        let former = pace.place(None, at("00"), at("00"));
+        let in_time = pace.place(Some(former), at("00"), at("59.999"));
+        assert_eq!(in_time, former);
+        let later = after(at("00"), MISSED_AFTER);
+        let late = pace.place(Some(former), at("00"), later);
+        assert_eq!((late.since, late.at), (later, later));
     }
 
     #[test]

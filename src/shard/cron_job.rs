@@ -32,6 +32,7 @@ pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LOOK_UP_PATIENCE, LookUp, LookUpProgress};
 pub(crate) use open_run::OpenRun;
 pub(crate) use open_slot::{OpenSlot, SlotStage};
+pub(crate) use rare::PacePlace;
 use rare::Rare;
 pub(crate) use reports::Reported;
 
@@ -334,6 +335,7 @@ impl CronJobState {
     /// Ends every wait, since its end was computed from a wrong clock.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
         self.delays = Delays::default();
+        self.give_place_up();
         if let Some(refused) = &mut self.refused {
             refused.not_before = now.min(refused.not_before);
         }

@@ -27,7 +27,6 @@ impl OpenRun {
                 n_creates_without_job: 0,
                 is_refused_due_to_tenant: false,
                 is_delayed_by_tenant: false,
-                is_paced: false,
                 gone: None,
             },
         }

@@ -24,8 +24,6 @@ pub(crate) struct OpenSlot {
     pub(crate) is_refused_due_to_tenant: bool,
     /// Whether its tenant has delayed it: a suspension, a freeze or `Forbid` held it back, or the tenant caused a refusal.
     pub(crate) is_delayed_by_tenant: bool,
-    /// Whether a missed run has its place in the pace.
-    pub(crate) is_paced: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Box<Uid>>,
 }

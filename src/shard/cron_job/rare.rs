@@ -5,6 +5,17 @@ use jiff::Timestamp;
 use super::{CronJobState, reports::UnexpectedEvents};
 use crate::shard::seconds::Seconds;
 
+/// The place of a CronJob in the queue of missed runs (O-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacePlace {
+    /// The instant since which the CronJob has waited, for this place and for those immediately before.
+    pub(crate) since: Timestamp,
+    /// The instant of the place.
+    pub(crate) at: Timestamp,
+    /// Whether a run has started at it.
+    pub(crate) is_used: bool,
+}
+
 /// What is known of few CronJobs.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
@@ -17,6 +28,8 @@ pub(crate) struct Rare {
     pub(crate) unexpected_events: UnexpectedEvents,
     /// The last error of the create of the open slot, shortened, if lost runs are logged.
     pub(crate) error: Option<Box<str>>,
+    /// The place of its missed runs.
+    pub(crate) place: Option<PacePlace>,
 }
 
 impl Rare {
@@ -38,6 +51,26 @@ impl CronJobState {
     /// [`Rare::not_permitted_since`].
     pub(crate) fn not_permitted_since(&self) -> Option<Timestamp> {
         self.rare.as_ref()?.not_permitted_since.get()
+    }
+
+    /// [`Rare::place`].
+    pub(crate) fn place(&self) -> Option<PacePlace> {
+        self.rare.as_ref()?.place
+    }
+
+    /// Notes that a run has started.
+    pub(crate) fn use_place(&mut self) {
+        let place = self.rare.as_deref_mut().and_then(|rare| rare.place.as_mut());
+        if let Some(place) = place {
+            place.is_used = true;
+        }
+    }
+
+    /// Gives its place in the queue of missed runs up, because it cannot start then.
+    pub(crate) fn give_place_up(&mut self) {
+        if let Some(rare) = &mut self.rare {
+            rare.place = None;
+        }
     }
 
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {

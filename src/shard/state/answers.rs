@@ -192,6 +192,7 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
+        cron_job.use_place();
         cron_job.refused = None;
         // Retained entries are looked up once per run (B-5.4).
         cron_job

@@ -179,6 +179,7 @@ impl ShardState {
     /// Holds every due slot back. Each is open until the next one is due, and counted.
     fn hold_all(&mut self, owner: OwnerIndex, stage: SlotStage, verdict: &Verdict, now: Timestamp) {
         self.record_ended(owner, now);
+        self.index.cron_job_mut(owner).give_place_up();
         let armed = self.index.cron_job(owner).armed.get();
         let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
         let passed = armed.filter(is_due);
@@ -293,7 +294,6 @@ impl ShardState {
             n_failures: 0,
             n_creates_without_job: 0,
             is_refused_due_to_tenant: false,
-            is_paced: false,
             gone: None,
         };
         self.outcome_counts.open();

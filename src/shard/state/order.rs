@@ -58,16 +58,15 @@ impl ShardState {
 
     /// The instant until which a missed run waits, so that `all` does not start them all at once.
     pub(super) fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
-        let pace = self.catch_up_pace.clone();
         let cron_job = self.index.cron_job_mut(owner);
-        let armed = cron_job.armed.get();
-        let may_be_missed = cron_job.record.schedule.options().start_several();
-        let open = cron_job.open.as_mut()?;
-        if !may_be_missed || open.is_paced || armed == Some(open.slot) {
+        let schedule = &cron_job.record.schedule;
+        let slot = cron_job.open.as_ref()?.slot;
+        if !schedule.options().start_several() || cron_job.armed.get() == Some(slot) {
             return None;
         }
-        open.is_paced = true;
-        Some(pace.reserve(now)).filter(|reserved| now < *reserved)
+        let place = self.catch_up_pace.place(cron_job.place(), schedule.start_of(slot), now);
+        cron_job.rare_mut().place = Some(place);
+        Some(place.at).filter(|at| now < *at)
     }
 
     /// The instant since which Jobs have run that Forbid counts, if the options of the CronJob depend on it.

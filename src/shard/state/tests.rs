@@ -19,6 +19,7 @@ mod management;
 mod many_jobs;
 mod options;
 mod own_writes;
+mod pace;
 mod panics;
 mod phase;
 mod policies;

@@ -171,6 +171,7 @@ UNIT = {
     "run-without-permission-is-not-reported": (f"{STATE}/run_now.rs", "                if self.is_without_permission(owner, now) {", "                if self.is_without_permission(owner, now) && message.is_empty() {", "state::tests::run_now"),
     "missed-run-loses-its-place-to-the-next-slot": ("src/shard/catch_up_pace.rs", "Some(place) if !place.is_used || place.since < start => place,", "Some(place) if place.since < start => place,", "state::tests::pace"),
     "run-that-came-meanwhile-waits-for-a-place": ("src/shard/catch_up_pace.rs", "Some(place) if !place.is_used || place.since < start => place,", "Some(place) if !place.is_used => place,", "state::tests::pace"),
+    "run-that-forbid-held-back-waits-for-a-place": (f"{STATE}/order.rs", "let is_held_back = open.stage == SlotStage::HeldByForbid;", "let is_held_back = open.stage == SlotStage::Frozen;", "state::tests::pace"),
     "place-is-kept-in-a-suspension": (f"{STATE}/decision.rs", "        self.index.cron_job_mut(owner).give_place_up();\n", "", "state::tests::pace"),
     "no-wait-after-the-last-slot": (f"{STATE}/decision.rs", "(now < until && !cron_job.must_decide && !is_later_due)", "(now < until && !cron_job.may_be_due(now) && !is_later_due)", "state::tests::options"),
     "freeze-ignored": ("src/schedule/policy.rs", "facts.frozen_until.filter(|until| now < *until)", "facts.frozen_until.filter(|until| now < *until && facts.is_deleting)", "state::tests::freezes"),

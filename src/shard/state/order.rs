@@ -60,11 +60,16 @@ impl ShardState {
     pub(super) fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job_mut(owner);
         let schedule = &cron_job.record.schedule;
-        let slot = cron_job.open.as_ref()?.slot;
-        if !schedule.options().start_several() || cron_job.armed.get() == Some(slot) {
+        let open = cron_job.open.as_ref()?;
+        let is_at_its_time = cron_job.armed.get() == Some(open.slot);
+        // The end of the run before sets its pace.
+        let is_held_back = open.stage == SlotStage::HeldByForbid;
+        if !schedule.options().start_several() || is_at_its_time || is_held_back {
             return None;
         }
-        let place = self.catch_up_pace.place(cron_job.place(), schedule.start_of(slot), now);
+        let place = self
+            .catch_up_pace
+            .place(cron_job.place(), schedule.start_of(open.slot), now);
         cron_job.rare_mut().place = Some(place);
         Some(place.at).filter(|at| now < *at)
     }

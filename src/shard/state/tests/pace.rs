@@ -1,11 +1,13 @@
 //! Missed runs under `all` start at a pace (O-4), and runs at their time do not wait.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
-use super::world::{World, at, cron_job, schedule_with};
+use super::world::{World, at, complete, cron_job, job, schedule_with};
 use crate::{
     schedule::after,
-    shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion},
+    shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, ResourceVersion},
 };
 
 /// A CronJob of every full hour with these options, which last ran at 06:00.
@@ -145,6 +147,25 @@ fn o_4_a_clock_that_is_set_back_ends_the_wait() {
     assert_eq!(slots(&mut world), ["08:00:00"]);
 }
 
+#[test]
+fn o_4_a_run_that_forbid_held_back_starts_when_the_one_before_it_has_ended() {
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        ..hourly(&[("missed-runs", "all 3")])
+    };
+    let mut world = World::new("10:30:00", vec![record], vec![]);
+    assert_eq!(slots(&mut world), ["08:00:00"]);
+    created(&mut world);
+    reserve_twenty_seconds(&world);
+    world.advance_to("10:30:05");
+    let ended = JobRecord {
+        resource_version: ResourceVersion(30),
+        ..job("hello", "08:00:00")
+    };
+    world.apply_job(complete(ended, "10:30:05"));
+    assert_eq!(slots(&mut world), ["09:00:00"]);
+}
+
 /// A create, and the slot that it is for.
 struct Start {
     slot: Timestamp,
@@ -172,7 +193,7 @@ fn run_until(world: &mut World, until: &str) -> Vec<Start> {
 
 /// The largest number of these starts within a second.
 fn busiest_second<'a>(starts: impl Iterator<Item = &'a Start>) -> usize {
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for start in starts {
         *counts.entry(start.at.as_second()).or_default() += 1;
     }
@@ -194,7 +215,7 @@ fn o_4_after_an_outage_more_cron_jobs_than_the_pace_serves_in_a_period_run_at_th
     let starts = run_until(&mut world, "10:12:30");
     let is_late = |start: &&Start| start.slot < start.at;
     let last_late = starts.iter().filter(is_late).map(|start| start.at).max();
-    // Five slots of each CronJob, at five a second, and the last ones are already superseded.
+    // Every two minutes each CronJob has a turn. At the fourth one, no missed slot is left that starts.
     assert!(last_late.is_some_and(|last| last < at("10:08:30")), "{last_late:?}");
     // Each run that has its turn is followed by at most five that came meanwhile.
     let busiest = busiest_second(starts.iter().filter(is_late));

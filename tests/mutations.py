@@ -164,6 +164,7 @@ UNIT = {
     "run-of-a-former-leader-not-recognized": (f"{STATE}/run_now.rs", "        if self.job_of_run(owner, &token).is_some() {\n            return", "        if self.job_of_run(owner, &token).is_some() && token.is_empty() {\n            return", "state::tests::run_now"),
     "history-deletes-the-lock-of-a-run": (f"{STATE}/history_limits.rs", "        if is_lock_of_run {", "        if is_lock_of_run && slot.is_some() {", "state::tests::run_now"),
     "replace-deletes-the-lock-of-a-run": (f"{STATE}/run_now.rs", "replaces && cron_job.n_status_failures == 0", "replaces && cron_job.n_status_failures == 9", "state::tests::run_now"),
+    "run-replaces-the-lock-of-a-slot": (f"{STATE}/run_now.rs", "stored < job.scheduled() && job.scheduled() <= current", "stored < job.scheduled() && current < job.scheduled()", "state::tests::run_now"),
     "manual-jobs-not-counted": (f"{STATE}/active.rs", "            || cron_job.record.schedule.options().counts_manual_jobs\n", "", "state::tests::run_now"),
     "manual-job-moves-the-cursor": (f"{STATE}/active.rs", "        let scheduled = self.index.job(job).scheduled().filter(|_| self.is_of_slot(owner, job));\n", "        let scheduled = self.index.job(job).scheduled();\n", "state::tests::run_now"),
     "missed-run-waits-for-a-later-job": ("src/schedule/policy.rs", "busy_since.map_or(now, |since| now.min(facts.schedule.slots_until(since)))", "busy_since.map_or(now, |_| Timestamp::MIN)", "state::tests::options"),

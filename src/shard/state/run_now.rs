@@ -118,6 +118,10 @@ impl ShardState {
                 self.emit_event(owner, EventReason::RunNowRefused, message);
                 self.end_run(owner, &token, RunNowResult::Refused);
             }
+            // The answer of the write causes another evaluation.
+            (ConcurrencyPolicy::Replace, Some(_)) if self.is_slot_of_running_job_unstored(owner) => {
+                self.index.cron_job_mut(owner).is_status_urgent = true;
+            }
             (ConcurrencyPolicy::Replace, Some(_)) => {
                 let jobs = self.order_replacement(owner);
                 let run = self.open_run(owner, &token, now);
@@ -128,6 +132,16 @@ impl ShardState {
             }
             _ => self.order_run(owner, &token, now),
         }
+    }
+
+    /// Whether the Job of a slot runs that is not stored as the last one. Without that Job, the next leader after a crash
+    /// would start the slot again.
+    fn is_slot_of_running_job_unstored(&self, owner: OwnerIndex) -> bool {
+        let cron_job = self.index.cron_job(owner);
+        let stored = cron_job.record.status.last_schedule_time;
+        let current = cron_job.current_status().last_schedule_time;
+        self.running(owner)
+            .any(|job| stored < job.scheduled() && job.scheduled() <= current)
     }
 
     /// The run of this token, which begins if it has not yet.

@@ -62,6 +62,14 @@ impl Zone {
         second + offset
     }
 
+    /// Whether the clock shows this minute of a day, or a later time, for the first time (O-6.1).
+    fn is_first_at(&self, minute: i64, second: i64) -> bool {
+        let last_before_change = Some(self.changes_at).filter(|changes_at| *changes_at < second);
+        let shown = [second, last_before_change.unwrap_or(second)].map(|second| self.wall(second - 60));
+        let n_days = |wall: i64| (wall - minute * 60).div_euclid(86_400);
+        shown.into_iter().all(|shown| n_days(shown) < n_days(self.wall(second)))
+    }
+
     /// The minute of the local day.
     fn minute_of_day(&self, second: i64) -> i64 {
         self.wall(second).rem_euclid(86_400) / 60
@@ -75,8 +83,8 @@ pub(super) enum Calendar {
     Minutes(i64),
     /// At this minute of each local hour.
     Hourly { minute: i64, zone: Zone },
-    /// At this minute of each local day.
-    Daily { minute: i64, zone: Zone },
+    /// At this minute of each local day, and with `clock-change: once` exactly once.
+    Daily { minute: i64, zone: Zone, is_once: bool },
     /// Every n seconds from an anchor.
     Every { seconds: i64 },
 }
@@ -97,6 +105,7 @@ impl Calendar {
                 Calendar::Daily {
                     minute: random.pick(&[minute, minute, around_the_change]),
                     zone,
+                    is_once: false,
                 }
             }
             3 => Calendar::Every {
@@ -125,6 +134,18 @@ impl Calendar {
             Calendar::Hourly { zone, .. } | Calendar::Daily { zone, .. } => Some(zone.name),
             Calendar::Minutes(_) | Calendar::Every { .. } => None,
         }
+    }
+
+    /// Draws `clock-change: once` for a schedule that it changes.
+    pub(super) fn draw_clock_change(&mut self, random: &mut Random) {
+        if let Calendar::Daily { is_once, .. } = self {
+            *is_once = random.is_one_in(3);
+        }
+    }
+
+    /// The annotation `clock-change`.
+    pub(super) fn clock_change(&self) -> Option<&'static str> {
+        matches!(self, Calendar::Daily { is_once: true, .. }).then_some("once")
     }
 
     /// The shortest time between two activations on a clock without changes.
@@ -172,7 +193,8 @@ impl Calendar {
         match self {
             Calendar::Minutes(_) | Calendar::Every { .. } => true,
             Calendar::Hourly { minute, zone } => zone.minute_of_day(second) % 60 == *minute,
-            Calendar::Daily { minute, zone } => zone.minute_of_day(second) == *minute,
+            Calendar::Daily { minute, zone, is_once } if *is_once => zone.is_first_at(*minute, second),
+            Calendar::Daily { minute, zone, .. } => zone.minute_of_day(second) == *minute,
         }
     }
 }
@@ -180,16 +202,23 @@ impl Calendar {
 #[test]
 fn daily_slot_is_skipped_or_repeated_on_nights_of_a_clock_change() {
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
-    let half_past_two = |zone: Zone| {
+    let half_past_two = |zone: Zone, is_once: bool| {
         let change = Timestamp::from_second(zone.changes_at).unwrap();
-        let calendar = Calendar::Daily { minute: 150, zone };
+        let calendar = Calendar::Daily {
+            minute: 150,
+            zone,
+            is_once,
+        };
         let day = SignedDuration::from_hours(12);
         calendar.slots(change, change - day, change + day)
     };
-    assert_eq!(half_past_two(NIGHTS[1]), []);
+    assert_eq!(half_past_two(NIGHTS[0], true), half_past_two(NIGHTS[0], false));
+    assert_eq!(half_past_two(NIGHTS[1], false), []);
+    assert_eq!(half_past_two(NIGHTS[1], true), [at("2026-03-29T01:00:00Z")]);
     let twice = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"].map(at);
-    assert_eq!(half_past_two(NIGHTS[2]), twice);
-    let of_new_york = half_past_two(NIGHTS[4]);
+    assert_eq!(half_past_two(NIGHTS[2], false), twice);
+    assert_eq!(half_past_two(NIGHTS[2], true), twice[..1]);
+    let of_new_york = half_past_two(NIGHTS[4], false);
     assert_eq!(of_new_york, [at("2026-11-01T07:30:00Z")], "one is repeated there");
     let every = Calendar::Every { seconds: 90 };
     let slots = every.slots(

@@ -33,8 +33,7 @@ impl Options {
         }
         let shortest = calendar.shortest_seconds();
         let window = random.pick(&[20, shortest / 2, shortest - 1]).min(3_599);
-        let missed_runs = random.pick(&[CatchUp::Skip, CatchUp::All(2), CatchUp::All(4), CatchUp::All(10)]);
-        let on_resume = random.pick(&[CatchUp::Latest, CatchUp::Skip, CatchUp::All(3)]);
+        let (missed_runs, on_resume) = draw_rules(random);
         Options {
             spread_seconds: random.is_one_in(2).then_some(window),
             missed_runs: random.is_one_in(2).then_some(missed_runs),
@@ -44,20 +43,23 @@ impl Options {
         }
     }
 
-    /// `metadata.annotations`.
-    pub(super) fn annotations(&self) -> Value {
+    /// Whether `missed-runs` or `on-resume` is set.
+    pub(super) fn has_rules(&self) -> bool {
+        self.missed_runs.is_some() || self.on_resume.is_some()
+    }
+
+    /// `metadata.annotations` for a patch. Those that are not set are null, which removes them.
+    pub(super) fn annotations(&self, calendar: &Calendar) -> Map<String, Value> {
         let texts = [
             ("spread", self.spread_seconds.map(|seconds| format!("{seconds}s"))),
             ("missed-runs", self.missed_runs.map(CatchUp::text)),
             ("on-resume", self.on_resume.map(CatchUp::text)),
             ("not-on", self.excluded_day.map(|_| CALENDAR_NAME.to_owned())),
             ("run-now", self.token.map(token_text)),
+            ("clock-change", calendar.clock_change().map(str::to_owned)),
         ];
-        let set = texts.into_iter().filter_map(|(option, text)| Some((option, text?)));
-        let annotations: Map<String, Value> = set
-            .map(|(option, text)| (format!("cronwheel.dev/{option}"), json!(text)))
-            .collect();
-        annotations.into()
+        let annotation = |(option, text): (&str, Option<String>)| (format!("cronwheel.dev/{option}"), json!(text));
+        texts.into_iter().map(annotation).collect()
     }
 
     /// The time from a slot to its start (O-1). A window that is not below the shortest distance of two slots has no
@@ -82,6 +84,13 @@ impl Options {
     pub(super) fn on_resume(&self) -> CatchUp {
         self.on_resume.unwrap_or(self.missed_runs())
     }
+}
+
+/// Draws values of `missed-runs` and `on-resume`.
+pub(super) fn draw_rules(random: &mut Random) -> (CatchUp, CatchUp) {
+    let missed_runs = random.pick(&[CatchUp::Skip, CatchUp::All(2), CatchUp::All(4), CatchUp::All(10)]);
+    let on_resume = random.pick(&[CatchUp::Latest, CatchUp::Skip, CatchUp::All(3)]);
+    (missed_runs, on_resume)
 }
 
 /// The text of a token.

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::rate::Standstills;
 pub(super) use self::{
     disruptions::{Disruption, DisruptionKind},
-    edits::{Edit, EditKind},
+    edits::{Change, Edit, EditKind},
     freezes::Freeze,
 };
 use super::{
@@ -32,7 +32,7 @@ const N_RUNS_MORE: u64 = 160;
 /// The time before the end without disruptions and edits.
 const CALM_END: SignedDuration = SignedDuration::from_mins(5);
 
-/// The longest simulation with options. In a day, the model does not yet agree with the controller in every seed.
+/// The longest simulation with options. Fifty seeds of a day have not run with options since the model knows them.
 const WITH_OPTIONS_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,24 +194,36 @@ impl Scenario {
         scenario
     }
 
-    /// Gives some CronJobs options, and adds the edits that ask for runs and that freeze the namespace.
+    /// Gives some CronJobs options, and adds the edits that change options, that ask for runs, and that freeze the
+    /// namespace.
     fn add_options(&mut self, random: &mut Random, calm_at: Timestamp) {
-        let created = self.edits.iter_mut().filter_map(|edit| match &mut edit.kind {
-            EditKind::Create(spec) => Some(spec),
-            EditKind::Change(_)
-            | EditKind::Delete
-            | EditKind::ManualJob
-            | EditKind::ForeignJob
-            | EditKind::StrangersJob
-            | EditKind::DeleteJob { .. }
-            | EditKind::Freeze(_)
-            | EditKind::Thaw => None,
-        });
-        for spec in self.specs.iter_mut().chain(created) {
-            spec.options = Options::draw(random, spec.calendar, self.excluded_day);
+        let excluded_day = self.excluded_day;
+        let add_to = |spec: &mut Spec, random: &mut Random| {
+            spec.options = Options::draw(random, spec.calendar, excluded_day);
+            spec.calendar.draw_clock_change(random);
+        };
+        for spec in &mut self.specs {
+            add_to(spec, random);
         }
+        for edit in &mut self.edits {
+            match &mut edit.kind {
+                EditKind::Create(spec) => add_to(spec, random),
+                EditKind::Change(Change::Calendar(calendar)) => calendar.draw_clock_change(random),
+                EditKind::Change(_)
+                | EditKind::Delete
+                | EditKind::ManualJob
+                | EditKind::ForeignJob
+                | EditKind::StrangersJob
+                | EditKind::DeleteJob { .. }
+                | EditKind::Freeze(_)
+                | EditKind::Thaw => {}
+            }
+        }
+        let during = self.start..calm_at;
         self.edits
-            .extend(edits::draw_asked_runs(random, N_EDITED, self.start..calm_at));
+            .extend(edits::draw_asked_runs(random, N_EDITED, during.clone()));
+        self.edits
+            .extend(edits::draw_rules(random, &self.specs[..N_EDITED], during));
         self.edits.extend(self.freezes.iter().flat_map(freezes::edits));
         self.edits.sort_by_key(|edit| edit.at);
     }

@@ -68,15 +68,15 @@ impl User<'_> {
         let url = format!("/api/v1/namespaces/{NAMESPACE}");
         self.cluster.send_to("PATCH", &url, Some(&patch)).await.unwrap();
         let (mut world, now) = (self.world.borrow_mut(), self.cluster.now());
-        match (until, world.freezes.last_mut()) {
-            (Some(until), _) => world.freezes.push(Freeze {
-                from: now,
-                until,
-                removed: None,
-            }),
-            (None, Some(freeze)) => freeze.removed = Some(now),
-            (None, None) => unreachable!("a freeze is removed once"),
+        // The annotation of a freeze replaces that of the last one.
+        if let Some(last) = world.freezes.last_mut() {
+            last.removed.get_or_insert(now);
         }
+        world.freezes.extend(until.map(|until| Freeze {
+            from: now,
+            until,
+            removed: None,
+        }));
     }
 
     fn with_all<T>(&self, of: impl Fn(&CronJob) -> T) -> Vec<T> {
@@ -107,10 +107,12 @@ impl User<'_> {
     }
 
     async fn create(&self, name: &str, spec: Spec) {
+        let mut annotations = spec.options.annotations(&spec.calendar);
+        annotations.retain(|_, value| !value.is_null());
         let object = json!({
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "metadata": {"name": name, "annotations": spec.options.annotations()},
+            "metadata": {"name": name, "annotations": annotations},
             "spec": cron_job_spec(&spec),
         });
         let stored = self.cluster.send("POST", "cronjobs", "", Some(&object)).await.unwrap();
@@ -131,7 +133,8 @@ impl User<'_> {
         };
         let mut spec = *self.world.borrow().cron_jobs[index].spec();
         change(&mut spec);
-        let patch = json!({"metadata": {"annotations": spec.options.annotations()}, "spec": cron_job_spec(&spec)});
+        let annotations = spec.options.annotations(&spec.calendar);
+        let patch = json!({"metadata": {"annotations": annotations}, "spec": cron_job_spec(&spec)});
         self.cluster
             .send("PATCH", "cronjobs", name, Some(&patch))
             .await

@@ -61,7 +61,7 @@ pub(super) struct Freeze {
     pub(super) from: Timestamp,
     /// The value of the annotation.
     pub(super) until: Timestamp,
-    /// When the annotation was removed.
+    /// When the annotation was removed or replaced.
     pub(super) removed: Option<Timestamp>,
 }
 

@@ -383,6 +383,23 @@ fn o_10_history_and_replace_wait_until_the_token_is_stored() {
 }
 
 #[test]
+fn o_10_a_run_does_not_replace_a_job_whose_slot_is_not_stored() {
+    let record = |version, options| CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Replace,
+        ..hourly(version, options)
+    };
+    let mut world = World::new("10:59:59", vec![record(10, &[])], vec![]);
+    world.advance_to("11:00:00");
+    world.effects();
+    world.created();
+    world.effects();
+    world.apply(record(11, &[("run-now", "t1")]));
+    world.expect(&["status last=11:00:00 successful=- active=[hello-29632980] urgent"]);
+    world.stored("hello");
+    world.expect(&["delete hello-29632980"]);
+}
+
+#[test]
 fn o_10_a_seal_waits_for_the_run_and_a_closing_shard_starts_none() {
     let mut world = World::new("10:30:00", vec![asked(11, "t1")], vec![]);
     world.effects();

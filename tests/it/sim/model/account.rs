@@ -10,11 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Case, SKEW,
+    asked_runs::is_unknown,
     view::{Epoch, Slot, View},
 };
-use crate::sim::{
-    scenario::{Disruption, DisruptionKind, Policy, Spec},
-    world::{Job, Life},
+use crate::{
+    naive_options::CatchUp,
+    sim::{
+        scenario::{Disruption, DisruptionKind, Policy, Spec},
+        world::{Job, Life},
+    },
 };
 
 /// An action this close to a change may have been decided before or after the change.
@@ -85,6 +89,8 @@ impl Expected {
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
         self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
+        let is_unknown = |job: &&&Job| is_unknown(case, view, job, until);
+        self.unexpected.1 += view.jobs.iter().filter(is_unknown).count() as u64;
         for job in &view.manual {
             self.add_manual(case, job, life.from, until);
         }
@@ -226,13 +232,17 @@ fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp
 
 /// Whether an option determines what starts after an outage or a suspension.
 fn starts_otherwise(view: &View<'_>) -> bool {
-    let options = view.cron_job.spec().options;
-    options.missed_runs.is_some() || options.on_resume.is_some()
+    view.rules.iter().flatten().any(|rule| *rule != CatchUp::Latest)
 }
 
 /// The possible outcomes of a slot without a Job.
 fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
-    let (from, to) = (slot.start - NEAR, slot.over + NEAR);
+    let over = if starts_otherwise(view) {
+        slot.epoch_until
+    } else {
+        slot.over
+    };
+    let (from, to) = (slot.start - NEAR, over + NEAR);
     let specs = view.specs(from, to);
     let is_any = |is_so: fn(&Spec) -> bool| specs.iter().any(|(_, spec)| is_so(spec));
     let is_at_change = |epoch: &Epoch| (from..=to).contains(&epoch.from) || (from..=to).contains(&epoch.until);

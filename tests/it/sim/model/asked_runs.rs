@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Case, IN_FLIGHT_MAX, OBSERVATION_DELAY_MAX, PATIENCE, missed::has_gap, view::View};
 use crate::sim::{
     scenario::{Policy, Spec},
-    world::{Deleter, Job},
+    world::{Deleter, Job, Life},
 };
 
 /// A run is given up after ten minutes; with obstructions of that length, it may not start.
@@ -80,6 +80,18 @@ fn was_lost(view: &View<'_>, run: &Job, token: u32) -> bool {
 
 pub(super) fn answered_before(view: &View<'_>, version: u64) -> Option<u32> {
     view.cron_job.status_before(version)?.answered
+}
+
+/// Whether no controller may know at an instant that the Job is that of a run: a controller has started since, the token
+/// was not stored, and another one has replaced it.
+pub(super) fn is_unknown(case: &Case<'_>, view: &View<'_>, job: &Job, at: Timestamp) -> bool {
+    let Some(token) = job.token else { return false };
+    let mut lives = case.world.lives.iter();
+    let is_next = |life: &Life| job.created < life.from + IN_FLIGHT_MAX && life.from <= at;
+    let mut statuses = view.cron_job.statuses.iter();
+    lives.any(is_next)
+        && view.cron_job.spec_at(at).options.token != Some(token)
+        && !statuses.any(|status| status.answered == Some(token) && status.at <= at)
 }
 
 /// Why the Job of a token may not have been created, if so.

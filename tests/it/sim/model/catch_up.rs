@@ -10,7 +10,7 @@ use crate::{
     naive_options::{CatchUp, MISSED_AFTER},
     sim::{
         scenario::{Policy, Spec},
-        world::{CronJob, Freeze, Job},
+        world::{CronJob, Freeze},
     },
 };
 
@@ -71,30 +71,48 @@ impl Hold {
             .is_some_and(|shown| case.obstructions.known_by(begun) < shown)
     }
 
-    /// The instants that a controller may take for the end: a slot that starts until then was held back.
-    fn ends(&self, case: &Case<'_>) -> Vec<Timestamp> {
+    /// The first and the last instant that a controller may take for the end: a slot that starts until then was held back.
+    /// If no annotation shows it, it is when the controller saw the end, by its own clock.
+    fn ends(&self, case: &Case<'_>) -> (Timestamp, Timestamp) {
         match self.shown_until {
-            Some(_) => vec![self.until - NANOSECOND],
-            None => vec![self.until, case.obstructions.known_by(self.until)],
+            Some(_) => (self.until - NANOSECOND, self.until - NANOSECOND),
+            None => (self.until - SKEW, case.obstructions.known_by(self.until) + SKEW),
         }
     }
 }
 
 /// Whether a controller may choose this slot of a spec for a run that was created at an instant.
 pub(super) fn may_choose(case: &Case<'_>, view: &View<'_>, spec: &Spec, slot: Timestamp, created: Timestamp) -> bool {
-    let lives = case.world.lives.iter().map(|life| life.from);
-    let begun = lives.take_while(|from| *from <= created).last().unwrap_or(created);
-    let mut ends = vec![Timestamp::MIN];
+    // A request of a controller that has just ended may still be in flight.
+    let sent_from = created - IN_FLIGHT_MAX;
+    let lives = case.world.lives.iter();
+    let mut lives = lives.filter(|life| life.from <= created && sent_from <= life.until);
+    lives.any(|life| may_choose_in(case, view, spec, slot, (life.from, created)))
+}
+
+/// [`may_choose`], of the controller that started at `begun`.
+fn may_choose_in(
+    case: &Case<'_>,
+    view: &View<'_>,
+    spec: &Spec,
+    slot: Timestamp,
+    (begun, created): (Timestamp, Timestamp),
+) -> bool {
+    let mut ends = vec![(Timestamp::MIN, Timestamp::MIN)];
     for hold in view.holds.iter().filter(|hold| hold.until <= created + SKEW) {
         if hold.is_known(case, begun) {
-            ends.clear();
+            ends.retain(|(_, last)| hold.until < *last);
         }
-        ends.extend(hold.ends(case));
+        ends.push(hold.ends(case));
     }
+    let start = slot + spec.offset(&view.cron_job.uid);
     let decided = created - IN_FLIGHT_MAX - SKEW;
     let ordered = case.obstructions.decided_at(created).max(begun);
-    ends.into_iter()
-        .any(|resumed| is_chosen(view, spec, slot, resumed, (ordered, decided)))
+    // Of the ends that held the slot back, the first one permits most. All others permit the same.
+    let mut resumed = ends
+        .into_iter()
+        .flat_map(|(first, last)| [first, start.clamp(first, last)]);
+    resumed.any(|resumed| is_chosen(view, spec, slot, resumed, (ordered, decided)))
 }
 
 /// Whether the slot starts next, by the rules. The earliest instant of the decision permits most; the first decision may be
@@ -123,42 +141,49 @@ fn is_chosen(
         CatchUp::All(count) if spec.policy != Policy::Replace => n_later(decided) < count,
         CatchUp::Skip if is_held_back => false,
         // The create of a slot that was not missed may have waited to be sent.
-        CatchUp::Skip => n_later(decided) == 0 && !is_missed(view, spec, start, ordered.min(decided)),
+        CatchUp::Skip => n_later(decided) == 0 && ordered.min(decided) <= not_missed_until(view, spec, start),
         CatchUp::Latest | CatchUp::All(_) => n_later(decided) == 0,
     }
 }
 
-/// Whether a slot was missed at an instant. Under Forbid, one that waited for a Job was not.
-fn is_missed(view: &View<'_>, spec: &Spec, start: Timestamp, decided: Timestamp) -> bool {
-    let was_busy = |job: &&Job| {
-        let is_running = job.ended().is_none_or(|ended| ended >= decided);
-        is_running
-            || job
-                .completed
-                .is_some_and(|completed| completed >= decided - MISSED_AFTER)
-    };
-    let mut jobs = view.jobs.iter().filter(|job| job.created <= decided + IN_FLIGHT_MAX);
-    decided > start + MISSED_AFTER && !(spec.policy == Policy::Forbid && jobs.any(was_busy))
+/// The instant from which on a slot with this start is missed. Under Forbid, runs put it off that follow each other within
+/// a minute. A run that has not completed does so only until its end.
+fn not_missed_until(view: &View<'_>, spec: &Spec, start: Timestamp) -> Timestamp {
+    let mut until = start + MISSED_AFTER;
+    if spec.policy != Policy::Forbid {
+        return until;
+    }
+    for run in view.jobs.iter().filter(|job| job.is_run()) {
+        if run.created > until + SKEW {
+            break;
+        }
+        let completed = run.completed.map(|completed| completed + MISSED_AFTER);
+        until = until.max(completed.or(run.ended()).unwrap_or(Timestamp::MAX));
+    }
+    until
 }
 
-/// The end of the time in which a controller must start a slot, if nothing prevents it: its start if it need not start.
+/// The end of the time in which a controller must start a slot, if nothing prevents it: its start if it need not start. Of
+/// rules that change, the one counts that gives it the shortest time.
 pub(super) fn chance_until(case: &Case<'_>, view: &View<'_>, number: usize) -> Timestamp {
-    let slot = view.slots[number];
-    let options = view.cron_job.spec().options;
-    if options.missed_runs.is_none() && options.on_resume.is_none() {
-        return slot.over;
-    }
     if let Some(until) = resumed_chance(case, view, number) {
         return until;
     }
-    let until = chance_by(view, number, options.missed_runs());
+    let chances = view.rules.iter().map(|rules| chance_under(case, view, number, *rules));
+    chances.min().expect("a CronJob has a spec")
+}
+
+/// The end of that time with this `missed-runs` and this `on-resume`.
+fn chance_under(case: &Case<'_>, view: &View<'_>, number: usize, [missed_runs, on_resume]: [CatchUp; 2]) -> Timestamp {
+    let until = chance_by(view, number, missed_runs);
+    let start = view.slots[number].start;
     let is_touched = view
         .holds
         .iter()
-        .any(|hold| hold.from <= until && slot.start <= case.obstructions.known_by(hold.until));
-    match options.on_resume() {
+        .any(|hold| hold.from <= until && start <= hold.ends(case).1);
+    match on_resume {
         _ if !is_touched => until,
-        CatchUp::Skip => slot.start,
+        CatchUp::Skip => start,
         rule @ (CatchUp::Latest | CatchUp::All(_)) => until.min(chance_by(view, number, rule)),
     }
 }
@@ -183,13 +208,13 @@ fn chance_by(view: &View<'_>, number: usize, rule: CatchUp) -> Timestamp {
 /// The chance of a slot that a hold, which the controller knows for certain, held back under `on-resume: all`.
 fn resumed_chance(case: &Case<'_>, view: &View<'_>, number: usize) -> Option<Timestamp> {
     let slot = view.slots[number];
-    let CatchUp::All(count) = view.cron_job.spec().options.on_resume? else {
+    let [[_, CatchUp::All(count)]] = view.rules[..] else {
         return None;
     };
     let hold = view
         .holds
         .iter()
-        .find(|hold| hold.from <= slot.start && slot.start < hold.until)?;
+        .find(|hold| hold.from <= slot.start && slot.start <= hold.ends(case).0)?;
     let lives = case.world.lives.iter().map(|life| life.from);
     let begun = lives.take_while(|from| *from <= hold.until).last()?;
     let until = slot.epoch_until.min(hold.until + RESUMED_WITHIN);
@@ -203,7 +228,7 @@ fn resumed_chance(case: &Case<'_>, view: &View<'_>, number: usize) -> Option<Tim
             .specs(slot.start, until)
             .iter()
             .all(|(_, spec)| spec.policy != Policy::Replace);
-    let is_superseded = nth_later(view, number, count).is_some_and(|later| later.start <= hold.until);
+    let is_superseded = nth_later(view, number, count).is_some_and(|later| later.start <= hold.ends(case).1);
     is_sure.then_some(if is_superseded { slot.start } else { until })
 }
 

@@ -5,7 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Case, LATENESS_ALLOWED, PATIENCE, SKEW, catch_up::chance_until, view::View};
 use crate::{
     naive_options::CatchUp,
-    sim::scenario::{Policy, RUN_SECONDS_MAX},
+    sim::{
+        scenario::{Policy, RUN_SECONDS_MAX},
+        world::Job,
+    },
 };
 
 /// The time in which the missed runs of all CronJobs start after an obstruction, at five a second.
@@ -50,11 +53,8 @@ fn must_run(case: &Case<'_>, view: &View<'_>, number: usize) -> bool {
 
 /// Missed runs under `all` start at a pace.
 fn patience(view: &View<'_>) -> SignedDuration {
-    let options = view.cron_job.spec().options;
-    let starts_several = [options.missed_runs(), options.on_resume()]
-        .into_iter()
-        .any(|rule| matches!(rule, CatchUp::All(_)));
-    if starts_several {
+    let is_all = |rule: &CatchUp| matches!(rule, CatchUp::All(_));
+    if view.rules.iter().flatten().any(is_all) {
         PATIENCE + PACED_WITHIN
     } else {
         PATIENCE
@@ -76,7 +76,11 @@ fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp
             let begin = view.jobs.partition_point(|job| job.created < from - longest);
             let runs = view.jobs[begin..].iter().take_while(|job| job.created <= end);
             let runs = runs.filter(|job| job.is_run());
-            obstacles.extend(runs.map(|run| (run.created.max(*since), run.ended().unwrap_or(case.end).min(end))));
+            let gone = |run: &Job| {
+                run.ended()
+                    .map_or(case.end, |ended| case.obstructions.observable_at(ended))
+            };
+            obstacles.extend(runs.map(|run| (run.created.max(*since), gone(run).min(end))));
         }
     }
     obstacles.extend(view.freezes().map(|freeze| (freeze.from, freeze.until)));

@@ -63,6 +63,11 @@ impl Obstructions {
         observed_since(&self.late_requests, at)
     }
 
+    /// The earliest time from which on no watch lags behind a change.
+    pub(super) fn observable_at(&self, at: Timestamp) -> Timestamp {
+        self.known_by(at) - OBSERVATION_DELAY_MAX
+    }
+
     /// The latest time at which a controller observes a change.
     pub(super) fn known_by(&self, at: Timestamp) -> Timestamp {
         let by = at + OBSERVATION_DELAY_MAX;

@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Case, SKEW, catch_up::Hold, obstructions::Obstructions};
-use crate::sim::{
-    scenario::{Scenario, Spec},
-    user::job_name,
-    world::{CronJob, Deleter, Deletion, Job, World},
+use crate::{
+    naive_options::CatchUp,
+    sim::{
+        scenario::{Scenario, Spec},
+        user::job_name,
+        world::{CronJob, Deleter, Deletion, Job, World},
+    },
 };
 
 pub(super) struct View<'a> {
@@ -30,6 +33,8 @@ pub(super) struct View<'a> {
     pub(super) excluded: Vec<Timestamp>,
     /// The suspensions and freezes, in the order of their ends.
     pub(super) holds: Vec<Hold>,
+    /// Every `missed-runs` with its `on-resume` that the CronJob ever had.
+    pub(super) rules: Vec<[CatchUp; 2]>,
     /// Jobs without a controller reference, by name. Jobs of the same name existed one after the other.
     foreign: &'a BTreeMap<&'a str, Vec<&'a Job>>,
 }
@@ -87,6 +92,7 @@ impl<'a> View<'a> {
                 slots: slots(cron_job, &epochs),
                 excluded: excluded(cron_job, &epochs),
                 holds: Hold::all(case, cron_job),
+                rules: rules(cron_job),
                 cron_job,
                 last_slots: jobs.iter().map(&mut last_slot_up_to).collect(),
                 manual: jobs.iter().filter(|job| !job.is_run()).copied().collect(),
@@ -189,6 +195,17 @@ fn excluded(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Timestamp> {
         instants.into_iter().map(move |at| at + offset).collect::<Vec<_>>()
     };
     epochs.iter().flat_map(of_epoch).collect()
+}
+
+fn rules(cron_job: &CronJob) -> Vec<[CatchUp; 2]> {
+    let mut rules: Vec<[CatchUp; 2]> = Vec::new();
+    for (_, spec) in &cron_job.specs {
+        let both = [spec.options.missed_runs(), spec.options.on_resume()];
+        if !rules.contains(&both) {
+            rules.push(both);
+        }
+    }
+    rules
 }
 
 fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {

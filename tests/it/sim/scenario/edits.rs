@@ -5,10 +5,15 @@ use std::ops::Range;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Policy, Spec, draw_deadline};
-use crate::{random::Random, sim::calendar::Calendar};
+use crate::{
+    naive_options::CatchUp,
+    random::Random,
+    sim::{calendar::Calendar, options},
+};
 
 const EDITS_AN_HOUR: i64 = 180;
 const ASKED_RUNS_AN_HOUR: i64 = 40;
+const CHANGED_RULES_AN_HOUR: i64 = 20;
 
 /// An action of a user on a CronJob or its Jobs.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +59,11 @@ pub(in crate::sim) enum Change {
     },
     /// Asks for a run with a token that was not used before.
     RunNow(u32),
+    /// Sets `missed-runs` and `on-resume`.
+    Rules {
+        missed_runs: CatchUp,
+        on_resume: CatchUp,
+    },
 }
 
 impl Change {
@@ -71,6 +81,10 @@ impl Change {
                 spec.failed_max = failed_max;
             }
             Change::RunNow(token) => spec.options.token = Some(token),
+            Change::Rules { missed_runs, on_resume } => {
+                spec.options.missed_runs = Some(missed_runs);
+                spec.options.on_resume = Some(on_resume);
+            }
         }
     }
 }
@@ -143,6 +157,27 @@ pub(super) fn draw_asked_runs(random: &mut Random, n_cron_jobs: usize, during: R
             edits.push(Edit { at, cron_job, kind });
         }
     }
+}
+
+/// Draws changes of the rules for slots that did not start at their time, of CronJobs that have such rules at the
+/// beginning.
+pub(super) fn draw_rules(random: &mut Random, specs: &[Spec], during: Range<Timestamp>) -> Vec<Edit> {
+    let with_rules: Vec<usize> = (0..specs.len())
+        .filter(|number| specs[*number].options.has_rules())
+        .collect();
+    let mut edits = Vec::new();
+    let mut at = during.start;
+    while !with_rules.is_empty() {
+        at += SignedDuration::from_millis(random.between(500, 2 * 3_600_000 / CHANGED_RULES_AN_HOUR));
+        if at >= during.end {
+            break;
+        }
+        let cron_job = random.pick(&with_rules);
+        let (missed_runs, on_resume) = options::draw_rules(random);
+        let kind = EditKind::Change(Change::Rules { missed_runs, on_resume });
+        edits.push(Edit { at, cron_job, kind });
+    }
+    edits
 }
 
 /// Returns an instant shortly before or after the next full minute.

@@ -82,8 +82,9 @@ pub(super) async fn interrupted_canary_is_removed(namespace: Namespace) {
     rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
     let output = canary.wait_with_output().expect("an end");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(output.status.success(), "{report:#}");
-    assert_eq!(finding(&report, "canary")["severity"], "warning", "{report:#}");
+    // It showed nothing, so a script must not go on.
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert_eq!(finding(&report, "canary")["severity"], "failed", "{report:#}");
     assert_eq!(finding(&report, "removed")["severity"], "fine", "{report:#}");
     assert!(
         wait(async || n_left("namespaces").await == 0).await,

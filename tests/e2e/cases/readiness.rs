@@ -84,7 +84,7 @@ pub(super) async fn interrupted_canary_is_removed(namespace: Namespace) {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     // It showed nothing, so a script must not go on.
     assert_eq!(output.status.code(), Some(1), "{report:#}");
-    assert_eq!(finding(&report, "canary")["severity"], "warning", "{report:#}");
+    assert_eq!(finding(&report, "canary")["severity"], "failed", "{report:#}");
     assert_eq!(finding(&report, "removed")["severity"], "fine", "{report:#}");
     assert!(
         wait(async || n_left("namespaces").await == 0).await,

@@ -140,7 +140,7 @@ fn parsed<'a>(effective: &'a CronJobSchedule, fields: [&str; 2]) -> Result<&'a S
 fn problem(effective: &CronJobSchedule, calendar: &Calendar<'_>, from: Timestamp) -> Option<String> {
     match refusal(effective) {
         Some(refusal) => Some(format!("refused by the API server: {refusal}")),
-        None if calendar.next.is_empty() => Some(format!("never: {}", why_never(effective, from))),
+        None if calendar.never_runs() => Some(format!("never: {}", why_never(effective, from))),
         None => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::schedule::{
     change_day::{ChangeDay, walls},
     describe::describe,
     due,
-    options::{ExcludedDays, OptionName},
+    options::{ExcludedDays, OptionName, is_without_end},
     thaw::{FrozenCronJob, Thaw},
     zone::OffsetChange,
 };
@@ -116,10 +116,16 @@ impl<'a> Calendar<'a> {
     #[must_use]
     pub fn in_freeze(mut self, frozen: Option<FrozenCronJob<'_>>) -> Calendar<'a> {
         let Some(frozen) = frozen else { return self };
-        let next = std::iter::successors(frozen.next_run(), |at| self.effective.next_wanted(*at));
+        let first = frozen.next_run().filter(|_| !is_without_end(frozen.until));
+        let next = std::iter::successors(first, |at| self.effective.next_wanted(*at));
         self.next = next.take(self.next.len()).collect();
         self.thaw = Some(frozen.thaw(self.now));
         self
+    }
+
+    /// Whether nothing ever starts, and no freeze is the reason.
+    pub fn never_runs(&self) -> bool {
+        self.next.is_empty() && self.thaw.as_ref().is_none_or(|thaw| thaw.n_held_back == 0)
     }
 
     /// Formats an instant in the zone of the schedule.
@@ -159,7 +165,7 @@ impl<'a> Calendar<'a> {
         let mut lines: Vec<(i64, String)> = thaw.chain(self.next.iter().map(activation)).collect();
         lines.extend(self.changes());
         lines.extend(self.excluded_lines());
-        if self.next.is_empty() {
+        if self.never_runs() {
             lines.push((0, "never: no instant within five years matches".to_owned()));
         }
         lines.sort_by_key(|(at, _)| *at);

@@ -29,7 +29,7 @@ pub use self::{
     },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     invalid::InvalidOption,
-    namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions, freeze_end},
+    namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions, freeze_end, is_without_end},
     run_now::{RUN_DONE_ANNOTATION, tokens_of},
 };
 pub(super) use self::{

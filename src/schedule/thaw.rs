@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ConcurrencyPolicy, CronJobSchedule, after, due,
-    options::CatchUp,
+    options::{CatchUp, is_without_end},
     policy::{self, Decision, Facts, count_between},
 };
 
@@ -121,6 +121,9 @@ pub(crate) fn last_frozen(until: Timestamp) -> Timestamp {
 impl Thaw {
     /// What happens to the slots before the end, without its time. `None` if there are none.
     pub fn sentence(&self) -> Option<String> {
+        if is_without_end(self.until) {
+            return Some("nothing starts before the namespace is thawed".to_owned());
+        }
         let about = if self.n_held_back < N_COUNTED { "" } else { "about " };
         let held_back = match self.n_held_back {
             0 => None,
@@ -281,5 +284,20 @@ mod tests {
             };
             assert_eq!(thaw.sentence().as_deref(), expected);
         }
+    }
+
+    #[test]
+    fn a_freeze_without_an_end_names_no_run() {
+        let schedule = CronJobSchedule::new("* * * * *", None, &Zone::utc());
+        let frozen = FrozenCronJob {
+            schedule: &schedule,
+            created: at("06:00"),
+            last_schedule_time: None,
+            starting_deadline_seconds: None,
+            concurrency_policy: Allow,
+            until: crate::schedule::options::freeze_end("9999-12-31T23:59:59Z").unwrap(),
+        };
+        let sentence = frozen.thaw(at("07:00")).sentence();
+        assert_eq!(sentence.unwrap(), "nothing starts before the namespace is thawed");
     }
 }

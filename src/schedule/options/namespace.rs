@@ -29,10 +29,20 @@ impl Freeze {
     }
 }
 
+/// The last whole second of [`Timestamp`]. A freeze until then lasts until the namespace is thawed.
+fn latest_end() -> Timestamp {
+    Timestamp::from_second(Timestamp::MAX.as_second()).unwrap_or(Timestamp::MAX)
+}
+
+/// Whether a freeze until this instant lasts until the namespace is thawed.
+pub fn is_without_end(until: Timestamp) -> bool {
+    until >= latest_end()
+}
+
 /// Reads the end of a freeze, an instant in RFC 3339. One beyond the last whole second of [`Timestamp`], such as the end of
 /// the year 9999, is that second.
 pub fn freeze_end(text: &str) -> Option<Timestamp> {
-    let latest = Timestamp::from_second(Timestamp::MAX.as_second()).unwrap_or(Timestamp::MAX);
+    let latest = latest_end();
     if let Ok(instant) = text.parse::<Timestamp>() {
         return Some(instant.min(latest));
     }

@@ -366,3 +366,17 @@ fn runs_in_a_freeze_are_not_among_the_next_ones() {
     let (output, _) = run_on(&frozen, &["-n", "1", "--from", "2026-03-27T15:45:00Z"]);
     assert!(!output.contains("frozen until"), "{output}");
 }
+
+#[test]
+fn a_freeze_without_an_end_is_no_schedule_that_never_runs() {
+    let endless = FROZEN.replace("2026-03-27T14:00:00Z", "9999-12-31T23:59:59Z");
+    for (text, is_never) in [
+        (endless.clone(), false),
+        (endless.replace("0 * * * *", "0 0 30 2 *"), true),
+    ] {
+        let (output, error) = run_on(&text, &[]);
+        assert_eq!(error.is_some(), is_never, "{output}");
+        let line = "frozen until Thu 9999-12-30 22:00 UTC: nothing starts before the namespace is thawed\n";
+        assert_eq!(output.ends_with(line), !is_never, "{output}");
+    }
+}

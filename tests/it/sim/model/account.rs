@@ -298,6 +298,15 @@ fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
         _ if spec.policy != Policy::Forbid => None,
         Some(lost) if lost + SignedDuration::from_secs(3) < slot.over => Some(InstantOutcome::DeadlineExceeded),
         Some(lost) if lost - SignedDuration::from_secs(3) < slot.over => None,
-        Some(_) | None => Some(InstantOutcome::HeldByForbid),
+        // A create that cannot be sent in time is superseded.
+        Some(_) | None => (!is_freed_late(view, slot)).then_some(InstantOutcome::HeldByForbid),
     }
+}
+
+/// Whether a Job ended just before a slot was over, so that the slot may have been about to start.
+fn is_freed_late(view: &View<'_>, slot: Slot) -> bool {
+    let late = slot.over - SignedDuration::from_secs(3)..slot.over;
+    view.jobs
+        .iter()
+        .any(|job| job.ended().is_some_and(|ended| late.contains(&ended)))
 }

@@ -28,6 +28,11 @@ pub use zone::{Zone, ZoneError, tzdb_version};
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The last instant before another.
+pub(crate) fn just_before(instant: Timestamp) -> Timestamp {
+    after(instant, SignedDuration::from_nanos(-1))
+}
+
 /// `instant` plus `wait`, clamped to [`Timestamp::MAX`].
 pub(crate) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
     instant.checked_add(wait).unwrap_or(Timestamp::MAX)

@@ -165,8 +165,8 @@ async fn find(
     })
 }
 
-/// Reads the Leases of the installation in the first of these namespaces that has any. One that the account may not read
-/// counts only if the others have none.
+/// Reads the Leases of the installation. The first of these namespaces with Leases counts. A refused read is an error only
+/// if no other namespace has Leases.
 pub(super) async fn search(
     client: &kube::Client,
     name: &InstallationName,

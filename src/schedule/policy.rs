@@ -12,6 +12,7 @@ use super::{
     after, due,
     effective::CronJobSchedule,
     fires::Schedule,
+    just_before,
     options::{Chosen, DueSlots, MISSED_AFTER, Options},
 };
 
@@ -357,10 +358,6 @@ fn earliest_admitted(earliest: Timestamp, facts: &Facts<'_>, now: Timestamp) -> 
     let is_admitted = |armed: &Timestamp| may_start_until(*armed, facts).is_none_or(|last| now <= last);
     let armed = facts.armed.filter(is_admitted).unwrap_or(earliest);
     just_before(earliest.min(armed))
-}
-
-fn just_before(instant: Timestamp) -> Timestamp {
-    after(instant, SignedDuration::from_nanos(-1))
 }
 
 /// The latest slot that `missed-runs: skip` does not start. A slot that has waited under Forbid for Jobs that began before

@@ -2,10 +2,10 @@
 
 use std::iter::successors;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
-    ConcurrencyPolicy, CronJobSchedule, after, due,
+    ConcurrencyPolicy, CronJobSchedule, due, just_before,
     options::{CatchUp, is_without_end},
     policy::{self, Decision, Facts, count_between},
 };
@@ -115,7 +115,7 @@ impl FrozenCronJob<'_> {
 
 /// The last instant of a freeze, for the comparison with slots: one that starts at its end was not held back.
 pub(crate) fn last_frozen(until: Timestamp) -> Timestamp {
-    after(until, SignedDuration::from_nanos(-1))
+    just_before(until)
 }
 
 impl Thaw {

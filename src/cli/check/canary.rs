@@ -214,8 +214,8 @@ fn until_first_slot(cron_job: &Value) -> Duration {
 }
 
 /// Looks at the namespaces until the end of the wait, or until another controller has created a Job in the managed one.
-/// Returns what is in the managed one, and in the other one if it was observed until the end or has a Job. `None` if
-/// interrupted.
+/// Returns what is in the managed namespace. The other namespace counts if it was observed until the end or has a Job.
+/// Returns `None` if interrupted.
 async fn observe(
     api: &JsonApi,
     namespaces: &Namespaces,

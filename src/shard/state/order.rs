@@ -7,6 +7,7 @@ use crate::{
     schedule::{
         Exclusion, after,
         busy::busy_since,
+        just_before,
         options::{CatchUp, MISSED_AFTER},
         policy,
         thaw::last_frozen,
@@ -169,7 +170,7 @@ pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Tim
     // Slots of the new schedule before its change were never due; a slot at the change itself is.
     let changed = cron_job
         .schedule_changed
-        .map(|at| after(schedule.slots_until(at), -NANOSECOND));
+        .map(|at| just_before(schedule.slots_until(at)));
     let fired_through = fired_through.map(|at| schedule.slots_until(at));
     [cron_job.counted_until.get(), fired_through, changed]
         .into_iter()

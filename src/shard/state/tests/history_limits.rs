@@ -155,13 +155,17 @@ fn b_3_1_history_is_cleaned_when_suspended_deleting_or_unparseable() {
     }
 }
 
-#[test]
-fn b_4_6_with_limit_zero_a_job_is_deleted_without_a_completed_event() {
-    let record = CronJobRecord {
+/// A CronJob that keeps no completed Job.
+fn without_history() -> CronJobRecord {
+    CronJobRecord {
         successful_jobs_history_limit: Some(0),
         ..cron_job("hello")
-    };
-    let mut world = World::new("09:59:30", vec![record], vec![job("hello", "09:59:00")]);
+    }
+}
+
+#[test]
+fn b_4_6_with_limit_zero_a_job_is_deleted_without_a_completed_event() {
+    let mut world = World::new("09:59:30", vec![without_history()], vec![job("hello", "09:59:00")]);
     world.expect(&["status last=09:59:00 successful=- active=[hello-29632919]"]);
     world.stored("hello");
     world.apply_job(complete(job("hello", "09:59:00"), "09:59:20"));
@@ -174,11 +178,7 @@ fn b_4_6_with_limit_zero_a_job_is_deleted_without_a_completed_event() {
 /// The watch delivers the whole life of a short Job before the create is answered.
 #[test]
 fn b_4_6_with_limit_zero_no_job_that_ends_before_the_answer_to_its_create_is_reported() {
-    let record = CronJobRecord {
-        successful_jobs_history_limit: Some(0),
-        ..cron_job("hello")
-    };
-    let mut world = World::new("09:59:30", vec![record], vec![]);
+    let mut world = World::new("09:59:30", vec![without_history()], vec![]);
     world.advance_to("10:00:00");
     world.effects();
     world.apply_job(job("hello", "10:00:00"));
@@ -197,11 +197,7 @@ fn b_4_6_with_limit_zero_no_job_that_ends_before_the_answer_to_its_create_is_rep
 
 #[test]
 fn no_job_is_deleted_before_its_slot_is_stored() {
-    let record = CronJobRecord {
-        successful_jobs_history_limit: Some(0),
-        ..cron_job("hello")
-    };
-    let mut world = World::new("09:59:30", vec![record], vec![]);
+    let mut world = World::new("09:59:30", vec![without_history()], vec![]);
     world.advance_to("10:00:00");
     world.effects();
     world.created();
@@ -214,12 +210,8 @@ fn no_job_is_deleted_before_its_slot_is_stored() {
 
 #[test]
 fn an_unrecorded_finished_job_moves_the_cursor_before_its_deletion() {
-    let record = CronJobRecord {
-        successful_jobs_history_limit: Some(0),
-        ..cron_job("hello")
-    };
     let done = complete(job("hello", "10:00:00"), "10:00:05");
-    let mut world = World::new("10:00:30", vec![record], vec![done]);
+    let mut world = World::new("10:00:30", vec![without_history()], vec![done]);
     world.expect(&["status last=10:00:00 successful=10:00:05 active=[] urgent"]);
     world.stored("hello");
     world.expect(&["delete hello-29632920"]);

@@ -17,6 +17,7 @@ pub mod next;
 mod object_files;
 mod plan;
 pub mod report;
+pub mod run_args;
 pub mod shards;
 pub mod trigger;
 pub mod ui;

@@ -7,7 +7,7 @@ use clap_complete::{Generator as _, Shell};
 use jiff::SignedDuration;
 
 use super::{
-    args::{Cli, Command, RunArgs},
+    args::{Cli, Command},
     backfill::{self, BackfillArgs, Console},
     check::{self, CheckArgs},
     config::{RunConfig, kube_config, named_kube_config},
@@ -17,6 +17,7 @@ use super::{
     missed::{self, MissedArgs},
     next,
     report::{self, ReportArgs},
+    run_args::RunArgs,
     shards::{self, ShardsArgs},
     trigger::{self, TriggerArgs},
     ui::{self, Cluster, SourceArgs, UiArgs},

@@ -17,7 +17,7 @@ use self::sharding::membership_of;
 use self::surroundings::Surroundings;
 #[cfg(feature = "dev")]
 pub(super) use self::surroundings::random_number;
-use super::{args::RunArgs, error::CommandError};
+use super::{error::CommandError, run_args::RunArgs};
 use crate::{
     controller::{
         event_task::EventBudget,

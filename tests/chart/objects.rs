@@ -3,7 +3,10 @@
 use std::fs;
 
 use clap::Parser as _;
-use cronwheel::cli::args::{Cli, Command, RunArgs};
+use cronwheel::cli::{
+    args::{Cli, Command},
+    run_args::RunArgs,
+};
 use serde_json::{Value, json};
 
 use super::{chart, everything, named, objects, objects_of, render_as, the};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::surroundings::{PodIdentity, Surroundings, random_number};
 use crate::{
-    cli::{args::RunArgs, error::CommandError},
+    cli::{error::CommandError, run_args::RunArgs},
     controller::settings::Membership,
     coordination::{PROTOCOL_VERSION, Timing},
     kube_api::leases::OwnerPod,

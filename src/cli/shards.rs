@@ -4,6 +4,7 @@
 
 mod changes;
 mod cron_job;
+mod cron_job_name;
 mod json;
 mod known;
 mod listing;
@@ -18,7 +19,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{cron_job::CronJobName, text::Form, watch::Gathering};
+use self::{cron_job_name::CronJobName, text::Form, watch::Gathering};
 pub(super) use self::{
     known::Known,
     listing::{Listing, MemberRow, MemberState},
@@ -63,7 +64,7 @@ pub struct ShardsArgs {
     #[arg(short, long)]
     all: bool,
     /// Print the shard of one CronJob, its leader and the next run instead
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = cron_job::parse, conflicts_with_all = ["all", "watch"])]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = cron_job_name::parse, conflicts_with_all = ["all", "watch"])]
     cronjob: Option<CronJobName>,
     /// Continue and print every change
     #[arg(short, long)]

@@ -1,7 +1,7 @@
 //! Connections of a run to the API server.
 
 pub use super::in_flight::REQUESTS_IN_FLIGHT_MAX;
-use super::{in_flight::places_for_slow, status_batcher::STATUSES_IN_FLIGHT_MAX};
+use super::in_flight::{STATUSES_IN_FLIGHT_MAX, places_for_slow};
 use crate::kube_api::{
     ApiClient, ApiServer, WriteConnections,
     http::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},

@@ -21,6 +21,10 @@ const SLOW_PART: u32 = 2;
 /// for writes beside the other requests.
 pub const REQUESTS_IN_FLIGHT_MAX: u32 = 320;
 
+/// Maximum number of status writes in flight, those of slow namespaces excluded: enough to keep the API server of a small
+/// cluster busy.
+pub(super) const STATUSES_IN_FLIGHT_MAX: u32 = 32;
+
 /// Returns the number of places for slow namespaces in a lane with this limit for other namespaces.
 pub(super) const fn places_for_slow(in_flight_max: u32) -> u32 {
     if in_flight_max < SLOW_PART {

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{
     clock::Clock,
+    in_flight::STATUSES_IN_FLIGHT_MAX,
     lane::{Lane, RETRIES_MAX, RequestResult, SentOrRead},
     pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
@@ -33,10 +34,6 @@ mod request;
 
 use pending::PendingWrites;
 use request::Pending;
-
-/// Maximum number of writes in flight, those of slow namespaces excluded: enough to keep the API server of a small
-/// cluster busy.
-pub(super) const STATUSES_IN_FLIGHT_MAX: u32 = 32;
 
 /// Maximum number of writes in flight during a burst, those of slow namespaces excluded. During a burst only urgent and
 /// old writes are sent.

@@ -1,6 +1,9 @@
 //! Tests of the command line and its error messages.
 
+use std::time::Duration;
+
 use clap::CommandFactory;
+use jiff::SignedDuration;
 
 use super::*;
 

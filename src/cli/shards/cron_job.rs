@@ -4,31 +4,15 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
+    cron_job_name::CronJobName,
     json::{identity, time},
     known::Known,
     listing::{Listing, ShardRow},
 };
 use crate::{
-    cli::args::values::parse_namespace,
     explain::calendar::{local_text, span_text},
     shard::ShardId,
 };
-
-/// Namespace and name of a CronJob.
-#[derive(Clone, Debug)]
-pub(super) struct CronJobName {
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
-
-pub(super) fn parse(text: &str) -> Result<CronJobName, String> {
-    let names = text.split_once('/').filter(|(_, name)| !name.is_empty());
-    let (namespace, name) = names.ok_or("write namespace and name, such as shop/report")?;
-    Ok(CronJobName {
-        namespace: parse_namespace(namespace)?,
-        name: name.to_owned(),
-    })
-}
 
 /// Returns a sentence for people; `None` if there is no such CronJob.
 pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Option<String> {

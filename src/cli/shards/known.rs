@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::cron_job::CronJobName;
+use super::cron_job_name::CronJobName;
 use crate::{
     cli::plan::Plan,
     coordination::{Installation, LeaseKey, LeaseRecord, MemberLease, MemberSettings},

@@ -60,6 +60,8 @@ async fn create_one(jobs: &Api<Job>, body: Value) -> anyhow::Result<()> {
         .await
         .context("cannot create a Job")?;
     created.status = Some(serde_json::from_value(completed(Timestamp::now()))?);
+    // The write holds whatever a controller has changed since the create.
+    created.metadata.resource_version = None;
     let name = created.metadata.name.clone().unwrap_or_default();
     let stored = jobs.replace_status(&name, &PostParams::default(), &created).await;
     stored.map(drop).with_context(|| format!("cannot complete Job {name}"))

@@ -284,11 +284,16 @@ impl Court<'_> {
         if (is_lost || outcome == Outcome::Open) && self.cron_job.lacks_calendar_at(index) {
             return Outcome::CalendarUnread;
         }
-        match self.frozen(index, start) {
-            Some(Frozen::Perhaps(span)) if is_lost && !(has_later_job && self.has_job_before(index, span.end())) => {
-                Outcome::FreezeUnknown
-            }
-            Some(Frozen::Yes(_) | Frozen::Perhaps(_)) | None => outcome,
+        let Some(Frozen::Perhaps(span)) = self.frozen(index, start) else {
+            return outcome;
+        };
+        // A freeze that still holds lets no slot start, whenever it began.
+        let is_withheld = outcome == Outcome::Open && self.now < span.end();
+        let is_ruled_out = has_later_job && self.has_job_before(index, span.end());
+        if (is_lost || is_withheld) && !is_ruled_out {
+            Outcome::FreezeUnknown
+        } else {
+            outcome
         }
     }
 

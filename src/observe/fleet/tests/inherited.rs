@@ -166,6 +166,29 @@ fn the_object_dates_a_freeze_that_nobody_saw_begin() {
 }
 
 #[test]
+fn a_freeze_that_still_holds_makes_no_slot_late() {
+    // The slot of 10:02 was due before the freeze is known to have begun.
+    for (until, doubt, n_late) in [("10:04:30", true, 0), ("10:02:45", false, 1)] {
+        let mut world = World::new(facts(), 50);
+        world.annotations = format!("freeze-until=2026-05-05T{until}Z");
+        world.annotated = at("10:02:30");
+        world.play("10:02:40 cronwheel\n10:02:40 namespaces\n10:02:50 watch\n10:02:50 wait");
+        let expected = if doubt {
+            SlotOutcome::Undecided(Doubt::Freeze(at(until)))
+        } else {
+            SlotOutcome::Open
+        };
+        assert_eq!(world.slot("10:02").outcome, expected, "until {until}");
+        let n_late_now = world.fleet.tiles(world.now).n_late_now;
+        assert_eq!(
+            (n_late_now, world.detail().attention.len()),
+            (n_late, n_late),
+            "until {until}"
+        );
+    }
+}
+
+#[test]
 fn a_job_of_cronwheel_proves_that_no_freeze_held_before() {
     let mut world = World::new(facts(), 50);
     world.annotations = "freeze-until=2026-05-05T10:06:00Z".to_owned();

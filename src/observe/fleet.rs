@@ -8,6 +8,7 @@
 //! full, and not Job by Job: half a list would tell of slots without Jobs.
 
 mod attention;
+mod busy_time;
 mod cells;
 mod creators;
 mod cron_job;

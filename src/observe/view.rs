@@ -42,6 +42,19 @@ pub struct ControllerActivity {
     pub last: Timestamp,
     /// The median lateness of its Jobs of the last hour with slots.
     pub lateness_p50: Option<SignedDuration>,
+    /// The longest time of the last hour for which it was at its limit. Only of the built-in controller.
+    pub busy_time: Option<BusyTime>,
+}
+
+/// A time in which a controller created Jobs in every second, at a steady rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyTime {
+    /// Its first second.
+    pub from: Timestamp,
+    /// How long it was.
+    pub duration: SignedDuration,
+    /// The rate, without a burst at the begin.
+    pub jobs_per_second: u64,
 }
 
 /// The figures of the tiles.

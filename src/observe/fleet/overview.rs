@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Fleet, rows,
+    Fleet,
+    busy_time::Pace,
+    rows,
     second::{Second, start_of_minute},
 };
-use crate::observe::view::{ControllerActivity, Overview, Tiles};
+use crate::observe::{
+    facts::Creator,
+    view::{BusyTime, ControllerActivity, Overview, Tiles},
+};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -65,6 +70,7 @@ impl Fleet {
                 n_jobs: activity.n_jobs,
                 last: activity.last.timestamp(),
                 lateness_p50: lateness.get_mut(&id).and_then(|seconds| median(seconds)),
+                busy_time: self.busy_time(id, now),
             })
             .collect();
         controllers.sort_by(|a, b| b.n_jobs.cmp(&a.n_jobs).then_with(|| a.creator.cmp(&b.creator)));
@@ -83,6 +89,26 @@ impl Fleet {
             }
         }
         lateness
+    }
+
+    /// The longest time of the last hour for which the built-in controller was at its limit. Jobs that nobody saw come do
+    /// not count: those that are still kept would tell of a lower rate.
+    fn busy_time(&self, creator: u8, now: Timestamp) -> Option<BusyTime> {
+        if *self.ids.creator(creator) != Creator::BuiltIn {
+            return None;
+        }
+        let since = Second::floor(now).plus(-HOUR.as_secs());
+        let mut pace = Pace::since(since);
+        for cron_job in self.cron_jobs.sorted() {
+            let recent = cron_job.slots.iter().rev().take_while(|slot| slot.at >= since);
+            let created =
+                recent.filter(|slot| slot.has_job() && slot.creator == creator && slot.startable() == slot.at);
+            let namespace = &cron_job.name.namespace;
+            for slot in created.filter(|slot| self.observations.covers(namespace, slot.at, slot.created)) {
+                pace.count(slot.created);
+            }
+        }
+        pace.longest_busy_time()
     }
 
     fn known_since(&self) -> Option<Timestamp> {

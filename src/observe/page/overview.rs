@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{Heading, PageSource, attention, clock::Clock, frame::Frame, list, panel, query::PageQuery, strip, words};
 use crate::observe::{
     slot::LATE_AFTER,
-    view::{ControllerActivity, Overview, StateFilter, Tiles},
+    view::{BusyTime, ControllerActivity, Overview, StateFilter, Tiles},
 };
 
 /// Clients that are named in the summary.
@@ -75,6 +75,16 @@ fn activity(controller: &ControllerActivity, clock: &Clock) -> Markup {
         @if let Some(lateness) = controller.lateness_p50.filter(|lateness| *lateness > LATE_AFTER) {
             ", " span.late-text title="median of the last hour" { (words::duration(lateness)) " late" }
         }
+        @if let Some(busy) = controller.busy_time { (limit(busy, clock)) }
+    }
+}
+
+fn limit(busy: BusyTime, clock: &Clock) -> Markup {
+    let title = "the longest time of the last hour in which each second had new Jobs, at a steady rate";
+    html! {
+        ", " span.late-text title=(title) { "at its limit" } ": "
+        (words::counted(busy.jobs_per_second, "Job")) " a second for " (words::duration(busy.duration))
+        " from " (clock.home_time(busy.from))
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::script::{World, at, facts, run, schedule};
 use crate::{
     observe::{
-        facts::{Creator, CronJobFacts},
+        facts::{Creator, CronJobFacts, Run},
         fleet::{Fleet, FleetConfig},
         slot::Mark,
         view::{Filter, Next, StateFilter},
@@ -93,6 +93,36 @@ fn tiles_count_the_cluster() {
     assert_eq!(overview.known_since, Some(at("10:00:30")));
     let troubles: Vec<&str> = overview.attention.iter().map(|found| found.trouble.as_str()).collect();
     assert_eq!(troubles, ["lost", "never"]);
+}
+
+#[test]
+fn the_limit_of_the_built_in_controller_is_seen_if_its_jobs_were_seen_to_come() {
+    for (creator, watched, expected) in [
+        (Creator::BuiltIn, "10:00:30", Some((15, 8))),
+        (Creator::BuiltIn, "10:01:30", None),
+        (Creator::Cronwheel, "10:00:30", None),
+    ] {
+        let mut fleet = Fleet::new(FleetConfig::of_slots(50), at("10:00:30"));
+        for number in 0..120 {
+            fleet.apply_cron_job(named("a", &format!("load-{number}")), at("10:00:30"));
+        }
+        fleet.set_watches_current(true, at(watched));
+        for number in 0..120 {
+            let created = at("10:01") + SignedDuration::from_secs(number / 8);
+            let job = Run {
+                cron_job: Uid::new(&format!("a/load-{number}")),
+                job_uid: Uid::new(&format!("load-{number}")),
+                creator: creator.clone(),
+                ..run(at("10:01"), created)
+            };
+            fleet.apply_run(job, created.max(at(watched)));
+        }
+        fleet.advance(at("10:01:40"));
+        let overview = fleet.overview(at("10:01:40"));
+        let busy = overview.controllers[0].busy_time;
+        let seen = busy.map(|busy| (busy.duration.as_secs(), busy.jobs_per_second));
+        assert_eq!(seen, expected, "{creator:?}, watched since {watched}");
+    }
 }
 
 #[test]

@@ -18,8 +18,8 @@ use crate::{
         facts::{Creator, Run, RunResult},
         slot::{LossReason, Mark, Shadow, SkipCause, Slot, SlotOutcome},
         view::{
-            Advice, Attention, Cell, ClockChange, ControllerActivity, CronJobName, Detail, Filter, Next, NextSlot,
-            Overview, Peak, Row, Rows, StateFilter, Strip, StripRow, Tiles, Trouble,
+            Advice, Attention, BusyTime, Cell, ClockChange, ControllerActivity, CronJobName, Detail, Filter, Next,
+            NextSlot, Overview, Peak, Row, Rows, StateFilter, Strip, StripRow, Tiles, Trouble,
         },
     },
     schedule::{ConcurrencyPolicy, Zone, after, thaw::Thaw},
@@ -128,6 +128,11 @@ fn fleet(rows: Vec<Row>, namespaces: &[Box<str>]) -> Fleet {
                 n_jobs: 48_212,
                 last: minute(0),
                 lateness_p50: Some(seconds(12)),
+                busy_time: Some(BusyTime {
+                    from: minute(-197),
+                    duration: seconds(58),
+                    jobs_per_second: 9,
+                }),
             }],
             known_since: Some("2026-11-03T10:00:00Z".parse().unwrap()),
             attention: attention(),

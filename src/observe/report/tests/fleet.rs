@@ -33,6 +33,7 @@ pub(super) fn source() -> ReportSource {
             n_jobs: 41_212,
             last: now,
             lateness_p50: Some(SignedDuration::from_secs(2)),
+            busy_time: None,
         }],
         notes: vec!["The watches were broken from 09:00 to 09:02 UTC.".to_owned()],
     }

@@ -1,5 +1,7 @@
 //! Files that cannot be written for a time.
 
+use std::process::{Command, Stdio};
+
 use super::*;
 
 /// The text of the only banner.
@@ -46,6 +48,62 @@ fn a_full_disk_delays_the_records_until_there_is_space() {
     for record in later {
         assert!(records.contains(&record));
     }
+}
+
+/// A file system in memory, which is unmounted when the test ends.
+struct Disk(Folder);
+
+impl Disk {
+    /// `None` without the right to mount.
+    fn mount(size: &str) -> Option<Disk> {
+        let folder = Folder::new("disk");
+        let disk = mount(&["-t", "tmpfs", "-o", size, "tmpfs"], &folder).then_some(Disk(folder));
+        if disk.is_none() {
+            eprintln!("skipped: a test of a full disk needs root and the right to mount");
+        }
+        disk
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0.0).status();
+    }
+}
+
+fn mount(arguments: &[&str], folder: &Folder) -> bool {
+    let mut command = Command::new("mount");
+    command.args(arguments).arg(&folder.0).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_disk_without_space_delays_the_records_until_it_has_some() {
+    let Some(disk) = Disk::mount("size=200k") else { return };
+    let history = disk.0.open();
+    let runs: Vec<_> = (1..2000).map(|number| run(number, now())).collect();
+    history.record(runs.clone(), now());
+    for _ in 0..2 {
+        assert!(history.flush());
+        assert!(banner(&history).contains("the disk is full"), "{}", banner(&history));
+    }
+    assert!(mount(&["-o", "remount,size=8m"], &disk.0));
+    assert!(history.flush());
+    assert_eq!(history.banners(), []);
+    history.close();
+    assert_eq!(load(&disk.0.open()).len(), runs.len());
+    // A disk may be full from the start.
+    fs::remove_file(disk.0.file()).unwrap();
+    let filler = disk.0.0.join("filler");
+    assert!(fs::write(&filler, vec![1; 9 << 20]).is_err(), "larger than the disk");
+    let history = disk.0.open();
+    history.record(runs.clone(), now());
+    assert!(history.flush());
+    assert!(banner(&history).contains("in memory only"), "{}", banner(&history));
+    fs::remove_file(&filler).unwrap();
+    assert!(history.flush());
+    assert_eq!(history.banners(), []);
+    assert_eq!(load(&history).len(), runs.len());
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn parts(detail: &Detail, explained: Option<&Result<String, String>>, heading: &
         section.panel.top data-part="top" { (top(detail, clock)) }
         div.two {
             section.panel data-part="lateness" {
-                h2 { "Lateness " small { "of the last " (detail.slots.len()) " slots" } }
+                h2 { "Lateness " small { (last_slots(detail.slots.len())) } }
                 (lateness::chart(&detail.slots, &row.zone, clock))
                 h2 { "Overlaps " small { "when its Jobs ran" } }
                 (overlaps::chart(&detail.slots, &detail.other_runs, &row.zone, clock))
@@ -106,6 +106,13 @@ fn top(detail: &Detail, clock: &Clock) -> Markup {
                 @if let Some(since) = one.since { span.dim { " · " (clock.age(since)) } }
             }
         }
+    }
+}
+
+fn last_slots(n_slots: usize) -> String {
+    match n_slots {
+        0 | 1 => "of the last slot".to_owned(),
+        n_slots => format!("of the last {n_slots} slots"),
     }
 }
 
@@ -172,7 +179,9 @@ fn dated(at: Timestamp, row: &Row, clock: &Clock) -> Markup {
 fn explain_text(explained: Option<&Result<String, String>>) -> Markup {
     html! {
         @match explained {
-            Some(Ok(text)) => pre { (text) },
+            Some(Ok(text)) => pre tabindex="0" role="region" aria-label="Explanation" {
+                @for line in text.lines() { span { (line) "\n" } }
+            },
             Some(Err(reason)) => p.nothing { "There is no explanation: " (reason) },
             None => {},
         }

@@ -44,9 +44,11 @@ impl Frame<'_> {
                     a.skip href="#main" { "Skip to content" }
                     (patterns())
                     (self.header())
-                    (self.banners())
-                    (self.notes())
-                    main #main tabindex="-1" { (content) }
+                    main #main tabindex="-1" {
+                        (self.banners())
+                        (self.notes())
+                        (content)
+                    }
                     footer {
                         "This page only reads. "
                         span.keys { kbd { "?" } " shows the keys." }

@@ -176,7 +176,7 @@ fn advice_of(
 fn banners(source: &Source, zone: &Zone) -> Vec<String> {
     let mut banners = Vec::new();
     if let Some(not_live) = &source.not_live {
-        let since = not_live.since.to_zoned(zone.to_jiff()).strftime("%Y-%m-%d %H:%M");
+        let since = not_live.since.to_zoned(zone.to_jiff()).strftime("%-d %b %H:%M:%S %Z");
         banners.push(format!("Not live since {since}: {}.", not_live.problem));
     } else if !source.is_listed {
         banners.push("The CronJobs and Jobs are being listed.".to_owned());

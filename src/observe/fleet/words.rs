@@ -3,7 +3,10 @@
 use jiff::{SignedDuration, Timestamp, tz::Offset};
 
 use crate::{
-    observe::{facts::CronJobFacts, words::duration_short},
+    observe::{
+        facts::CronJobFacts,
+        words::{duration_short, thousands},
+    },
     schedule::{Schedule, Zone, describe::describe},
 };
 
@@ -28,7 +31,7 @@ pub(super) fn time_text(instant: Timestamp, now: Timestamp, zone: &Zone) -> Stri
 pub(super) fn runs_text(n_runs: u32) -> String {
     match n_runs {
         1 => "a run".to_owned(),
-        n_runs => format!("{n_runs} runs"),
+        n_runs => format!("{} runs", thousands(n_runs.into())),
     }
 }
 

@@ -93,14 +93,18 @@ pub(super) fn cron_job_link(cron_job: &CronJobName) -> Markup {
 
 fn rest_links(rest: &[Attention]) -> Markup {
     let counts = TROUBLES.map(|trouble| (trouble, rest.iter().filter(|one| one.trouble == trouble).count()));
-    let counted = counts.iter().filter(|(_, n_cron_jobs)| *n_cron_jobs > 0);
+    let counted: Vec<_> = counts.iter().filter(|(_, n_cron_jobs)| *n_cron_jobs > 0).collect();
+    let text = |trouble: Trouble, n_cron_jobs: usize| match counted.len() {
+        1 => trouble.as_str().to_owned(),
+        _ => format!("{} {}", words::size(n_cron_jobs), trouble.as_str()),
+    };
     html! {
         @if !rest.is_empty() {
             p.rest {
                 (words::size(rest.len())) " more: "
-                @for (index, (trouble, n_cron_jobs)) in counted.enumerate() {
+                @for (index, (trouble, n_cron_jobs)) in counted.iter().enumerate() {
                     @if index > 0 { ", " }
-                    @let text = format!("{} {}", words::size(*n_cron_jobs), trouble.as_str());
+                    @let text = text(*trouble, *n_cron_jobs);
                     @match state(*trouble) {
                         Some(state) => a href=(PageQuery::default().with_state(Some(state)).list_url()) { (text) },
                         None => (text),

@@ -26,7 +26,7 @@ fn banners_say_what_is_missing() {
         ..listed
     };
     let expected = [
-        "Not live since 2026-11-27 22:04: the API server cannot be reached.",
+        "Not live since 27 Nov 22:04:10 CET: the API server cannot be reached.",
         "2 times, an object had a field that cannot be decoded and counts as absent; last: CronJob a/b: spec.suspend: \
          invalid type.",
         "The disk is full.",

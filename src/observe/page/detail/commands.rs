@@ -39,7 +39,10 @@ fn commands(cron_job: &CronJobName, job_name: Option<&str>, context: Option<&str
         ));
         commands.push(("The last Job", kubectl(&format!("describe job/{job_name}"))));
     }
-    commands.push(("Its Jobs", kubectl("get jobs --sort-by=.metadata.creationTimestamp")));
+    commands.push((
+        "The Jobs of its namespace",
+        kubectl("get jobs --sort-by=.metadata.creationTimestamp"),
+    ));
     commands.push(("The CronJob", kubectl(&format!("describe cronjob/{name}"))));
     commands.push((
         "What would happen now",

@@ -124,6 +124,7 @@ fn rect(bar: &Bar<'_>, from: Timestamp, to: Timestamp, zone: &Zone, clock: &Cloc
 
 fn sentence(n_lanes: usize, n_runs: usize) -> String {
     match n_lanes {
+        0 | 1 if n_runs == 1 => "One run is known.".to_owned(),
         0 | 1 => format!("None of the last {n_runs} runs overlapped."),
         _ => format!("Of the last {n_runs} runs, up to {n_lanes} were under way at once."),
     }
@@ -165,5 +166,6 @@ mod tests {
         let lanes: Vec<usize> = bars(&slots, &[], now).iter().map(|bar| bar.lane).collect();
         assert_eq!(lanes, [0, 0, 1, 0]);
         assert_eq!(sentence(2, 4), "Of the last 4 runs, up to 2 were under way at once.");
+        assert_eq!(sentence(1, 1), "One run is known.");
     }
 }

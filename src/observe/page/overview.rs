@@ -82,9 +82,9 @@ fn activity(controller: &ControllerActivity, clock: &Clock) -> Markup {
 fn limit(busy: BusyTime, clock: &Clock) -> Markup {
     let title = "the longest time of the last hour in which each second had new Jobs, at a steady rate";
     html! {
-        ", " span.late-text title=(title) { "at its limit" } ": "
+        ", " span.late-text title=(title) { "at its limit" } " ("
         (words::counted(busy.jobs_per_second, "Job")) " a second for " (words::duration(busy.duration))
-        " from " (clock.home_time(busy.from))
+        " from " (clock.home_time(busy.from)) ")"
     }
 }
 

@@ -55,7 +55,7 @@ async fn the_page_has_all_parts_in_order() {
     );
     let text = visible_text(&answer.text);
     for sentence in [
-        "run by kube-controller-manager, 12 s late, at its limit: 9 Jobs a second for 58 s from 18:47 · history since 3 Nov",
+        "run by kube-controller-manager, 12 s late, at its limit (9 Jobs a second for 58 s from 18:47) · history since 3 Nov",
         "as of 22:04:58 CET",
         "296 CronJobs, 4 suspended, 1 never",
         "7 late now, 120 in 24 h",

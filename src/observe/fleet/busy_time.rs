@@ -1,7 +1,7 @@
 //! The time for which a controller was at its limit.
 //!
-//! Slots lie on whole minutes, and a controller with time to spare creates their Jobs at once. At its limit it creates
-//! some in every second, at a steady rate, until it has caught up.
+//! Most slots lie on whole minutes, and a controller with time to spare creates their Jobs at once. At its limit it
+//! creates some in every second, at a steady rate, until it has caught up.
 
 use jiff::SignedDuration;
 

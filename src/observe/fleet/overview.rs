@@ -101,8 +101,11 @@ impl Fleet {
         let mut pace = Pace::since(since);
         for cron_job in self.cron_jobs.sorted() {
             let recent = cron_job.slots.iter().rev().take_while(|slot| slot.at >= since);
-            let created =
-                recent.filter(|slot| slot.has_job() && slot.creator == creator && slot.startable() == slot.at);
+            // A slot of `@every` may lie on any second.
+            let created = recent.filter(|slot| {
+                let is_of_minute = slot.at.is_whole_minute() && slot.startable() == slot.at;
+                is_of_minute && slot.has_job() && slot.creator == creator
+            });
             let namespace = &cron_job.name.namespace;
             for slot in created.filter(|slot| self.observations.covers(namespace, slot.at, slot.created)) {
                 pace.count(slot.created);

@@ -16,6 +16,7 @@ mod pods;
 mod prometheus;
 mod readme;
 mod schema;
+mod sweeps;
 mod test_hook;
 mod values;
 mod vector;

@@ -11,7 +11,7 @@ use super::{chart, render, render_as, values::has_no_default};
 /// The only open object: a parent chart shares other values in it.
 const OPEN: &str = "global";
 
-fn schema() -> Value {
+pub(super) fn schema() -> Value {
     serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap()
 }
 

@@ -72,6 +72,12 @@ fn rules_can_select_one_release_of_a_namespace() {
         let expected = expected.replace(SELECTOR, r#"namespace="team", job=~"(.*/)?cronwheel""#);
         assert_eq!(rendered["expr"].as_str().unwrap().trim(), expected.trim());
     }
+    let invalid = json!({"metrics": {"prometheusRule": {"enabled": true, "job": "(cronwheel"}}});
+    let error = render(&invalid).unwrap_err();
+    assert!(
+        error.contains("$values.job") && error.contains("missing closing )"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -80,6 +86,48 @@ fn links_of_the_default_values_are_those_of_the_file() {
     let by_default = rules(&the(&objects, "PrometheusRule")["spec"]);
     for (rendered, former) in alerts(&by_default).zip(alerts(&in_file())) {
         assert_eq!(rendered["annotations"], former["annotations"]);
+    }
+}
+
+/// Addresses that YAML or JSON would read as something else, if they were not quoted, are either refused or rendered.
+#[test]
+fn addresses_with_any_letters_are_in_every_link_or_are_refused() {
+    let with = |address: &str| {
+        json!({"metrics": {
+            "prometheusRule": {"enabled": true, "runbookUrl": address, "grafanaUrl": address},
+            "dashboards": {"enabled": true, "pageUrl": address},
+        }})
+    };
+    for address in ["https://a.example/it's", "https://a.example/{b}&c=[d]?%20,*!|>@`"] {
+        let objects = objects_of(&with(address));
+        let rules = rules(&the(&objects, "PrometheusRule")["spec"]);
+        assert_eq!(rules.len(), in_file().len(), "{address}");
+        for alert in alerts(&rules) {
+            for link in ["runbook_url", "dashboard_url"] {
+                let link = alert["annotations"][link].as_str().unwrap();
+                assert!(link.starts_with(address), "{link}");
+            }
+        }
+        let boards = objects.iter().filter(|object| object["kind"] == "ConfigMap");
+        let mut n_boards = 0;
+        for text in boards.flat_map(|map| map["data"].as_object().unwrap().values()) {
+            let board: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+            assert!(board.to_string().contains(address), "{address}");
+            n_boards += 1;
+        }
+        assert!(n_boards > 2, "{n_boards}");
+    }
+    for address in [
+        "https://a.example/b: c",
+        "https://a.example/b #c",
+        "https://a.example/\"b",
+        "https://a.example/b\\c",
+        "a: b",
+    ] {
+        let error = render(&with(address)).unwrap_err();
+        for name in ["runbookUrl", "grafanaUrl", "pageUrl"] {
+            assert!(error.contains(name), "{address}: {error}");
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) fn schema() -> Value {
     serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap()
 }
 
-fn values() -> Value {
+pub(super) fn values() -> Value {
     serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap()
 }
 

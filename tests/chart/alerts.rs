@@ -1,6 +1,7 @@
 //! The alerts. Each one has tests for firing, clearing and silence, selects existing metrics, and has a runbook.
 
 mod changed;
+mod labels;
 mod rendered;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command, sync::LazyLock};

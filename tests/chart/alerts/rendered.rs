@@ -8,7 +8,12 @@ use super::{SELECTOR, alerts, chart, home, in_file, rules, yaml};
 use crate::{helm, objects, objects_of, render, root, tempfile, the};
 
 /// The rules with these values, as a release in the namespace `team`.
-fn rendered(prometheus_rule: &Value) -> Vec<Value> {
+pub(super) fn rendered(prometheus_rule: &Value) -> Vec<Value> {
+    rules(&groups(prometheus_rule))
+}
+
+/// The same in their groups.
+pub(super) fn groups(prometheus_rule: &Value) -> Value {
     let mut values = json!({"metrics": {"prometheusRule": {"enabled": true}}});
     for (name, value) in prometheus_rule.as_object().unwrap() {
         values["metrics"]["prometheusRule"][name] = value.clone();
@@ -23,7 +28,7 @@ fn rendered(prometheus_rule: &Value) -> Vec<Value> {
     ];
     let text = helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
     fs::remove_file(file).unwrap();
-    rules(&the(&objects(&text), "PrometheusRule")["spec"])
+    the(&objects(&text), "PrometheusRule")["spec"].clone()
 }
 
 /// The alert of this name.

@@ -11,8 +11,14 @@ use super::{chart, render, render_as, values::has_no_default};
 /// The only open object: a parent chart shares other values in it.
 const OPEN: &str = "global";
 
+/// The schema. In place of the names of all alerts, which have the same properties, it allows any.
 pub(super) fn schema() -> Value {
-    serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap()
+    let mut schema: Value =
+        serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
+    let alert = schema["$defs"]["alert"].clone();
+    let path = "/properties/metrics/properties/prometheusRule/properties/alerts";
+    *schema.pointer_mut(path).unwrap() = json!({"type": "object", "additionalProperties": alert});
+    schema
 }
 
 pub(super) fn values() -> Value {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, sync::LazyLock};
 
 use serde_json::{Value, json};
 
-use super::{chart, everything, render, render_all, with_page};
+use super::{chart, everything, render, render_all, schema::schema, with_page};
 
 static DEFAULTS: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap());
@@ -243,14 +243,12 @@ fn for_each_property(path: &str, schema: &Value, visit: &mut dyn FnMut(&str)) {
 
 #[test]
 fn every_property_of_the_schema_without_a_default_changes_what_is_rendered() {
-    let schema = fs::read_to_string(chart().join("values.schema.json")).unwrap();
-    let schema: Value = serde_json::from_str(&schema).unwrap();
     let mut with_default = BTreeSet::new();
     for_each_leaf(|path, _| {
         with_default.insert(path.join("."));
     });
     let mut without_default = BTreeSet::new();
-    for_each_property("", &schema, &mut |path| {
+    for_each_property("", &schema(), &mut |path| {
         let is_within = |leaf: &String| path == leaf || path.starts_with(&format!("{leaf}."));
         let is_free_form =
             !path.contains(['*', '[']) && !path.starts_with("dnsConfig") && with_default.iter().any(is_within);

@@ -174,19 +174,37 @@ fn alert_can_be_disabled() {
 #[test]
 fn schema_has_the_names_of_all_alerts() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
-    let path = "/properties/metrics/properties/prometheusRule/properties/alerts/propertyNames/enum";
-    let in_schema = schema.pointer(path).unwrap().as_array().unwrap();
-    let in_schema: BTreeSet<&str> = in_schema.iter().map(|name| name.as_str().unwrap()).collect();
+    let path = "/properties/metrics/properties/prometheusRule/properties/alerts/properties";
+    let in_schema = schema.pointer(path).unwrap().as_object().unwrap();
+    assert!(
+        in_schema
+            .values()
+            .all(|alert| *alert == json!({"$ref": "#/$defs/alert"}))
+    );
+    let in_schema: BTreeSet<&str> = in_schema.keys().map(String::as_str).collect();
     let rules = in_file();
     let names: BTreeSet<&str> = alerts(&rules).map(|alert| alert["alert"].as_str().unwrap()).collect();
     assert_eq!(in_schema, names);
-    for wrong in [
-        json!({"CronwheelFence": {"enabled": false}}),
-        json!({"CronwheelFences": {"enable": false}}),
-        json!({"CronwheelFences": {"for": "5 minutes"}}),
+    for (wrong, path, reason) in [
+        (
+            json!({"CronwheelFence": {"enabled": false}}),
+            "",
+            "'CronwheelFence' not allowed",
+        ),
+        (
+            json!({"CronwheelFences": {"enable": false}}),
+            "/CronwheelFences",
+            "'enable' not allowed",
+        ),
+        (
+            json!({"CronwheelFences": {"for": "5 minutes"}}),
+            "/CronwheelFences/for",
+            "does not match pattern",
+        ),
     ] {
-        let values = json!({"metrics": {"prometheusRule": {"alerts": wrong}}});
-        assert!(render(&values).is_err(), "{values}");
+        let error = render(&json!({"metrics": {"prometheusRule": {"alerts": wrong}}})).unwrap_err();
+        let at = format!("at '/metrics/prometheusRule/alerts{path}': ");
+        assert!(error.contains(&at) && error.contains(reason), "{wrong}: {error}");
     }
 }
 

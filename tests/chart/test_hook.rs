@@ -41,6 +41,45 @@ fn objects_of_the_test_are_created_and_deleted_by_it() {
 }
 
 #[test]
+fn test_has_no_account_and_no_role_that_the_release_may_not_create() {
+    for (values, kinds, account) in [
+        (json!({"rbac": {"create": false}}), "Pod ServiceAccount", NAME),
+        (
+            json!({"serviceAccount": {"create": false}}),
+            "Pod Role RoleBinding",
+            "default",
+        ),
+        (
+            json!({"serviceAccount": {"create": false, "name": "replicas"}}),
+            "Pod Role RoleBinding",
+            "default",
+        ),
+        (
+            json!({"tests": {"serviceAccountName": "ours"}}),
+            "Pod Role RoleBinding",
+            "ours",
+        ),
+        (
+            json!({"rbac": {"create": false}, "tests": {"serviceAccountName": "ours"}}),
+            "Pod",
+            "ours",
+        ),
+    ] {
+        let hooks = hooks(&values);
+        let in_hooks: BTreeSet<&str> = hooks.iter().map(|hook| hook["kind"].as_str().unwrap()).collect();
+        assert_eq!(in_hooks, kinds.split(' ').collect(), "{values}");
+        assert_eq!(
+            named(&hooks, "Pod", NAME)["spec"]["serviceAccountName"],
+            account,
+            "{values}"
+        );
+        for binding in hooks.iter().filter(|hook| hook["kind"] == "RoleBinding") {
+            assert_eq!(binding["subjects"][0]["name"], account, "{values}");
+        }
+    }
+}
+
+#[test]
 fn account_of_the_test_may_only_create_and_delete_cron_jobs_and_list_jobs() {
     for (values, namespace) in [
         (json!({}), "kube-system"),

@@ -1,4 +1,6 @@
-//! Every value of the chart with a null or a text with any letters in its place.
+//! Every value of the chart with a null, a large number or a text with any letters in its place.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
@@ -208,6 +210,43 @@ fn null_in_place_of_a_removable_value_leaves_its_field_out() {
         assert!(named(&objects, "NetworkPolicy", "cronwheel-ui")["spec"]["egress"].is_null());
         let label = |object: &Value| object["metadata"]["labels"]["grafana_dashboard"].clone();
         assert!(objects.iter().all(|object| label(object).is_null()));
+    }
+}
+
+/// The largest number that a property may have, if it is an integer.
+fn largest(schema: &Value) -> Option<u64> {
+    let integer = [schema, &schema["anyOf"][0]]
+        .into_iter()
+        .find(|schema| schema["type"] == "integer")?;
+    Some(integer["maximum"].as_u64().unwrap_or(2_147_483_647))
+}
+
+#[test]
+fn large_numbers_are_rendered_with_all_digits() {
+    let mut with_replica_count = json!({"ui": {"enabled": true}});
+    let mut values = all_enabled();
+    let mut numbers = BTreeSet::new();
+    // In the order of the paths, so that the maximum number of replicas is above the least.
+    for (number, property) in (0..).zip(properties()) {
+        let Some(largest) = largest(&property.schema) else {
+            continue;
+        };
+        let value = if largest > 1_000_000 { largest - number } else { largest };
+        numbers.insert(value.to_string());
+        for values in [&mut values, &mut with_replica_count] {
+            property.set(values, json!(value));
+        }
+    }
+    assert!(numbers.len() > 15, "{numbers:?}");
+    let text = [values, with_replica_count]
+        .map(|values| render_all(&values).unwrap())
+        .concat();
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let floats: Vec<&str> = text.lines().filter(|line| line.contains("e+0")).collect();
+    assert_eq!(floats, Vec::<&str>::new());
+    let rendered: BTreeSet<&str> = text.split(|letter| !is_digit(letter)).collect();
+    for number in &numbers {
+        assert!(rendered.contains(number.as_str()), "{number}");
     }
 }
 

@@ -15,6 +15,7 @@ mod permissions;
 mod pods;
 mod prometheus;
 mod readme;
+mod refusals;
 mod schema;
 mod sweeps;
 mod test_hook;

@@ -11,7 +11,7 @@ static DEFAULTS: LazyLock<Value> =
 
 /// Properties of the schema without a default, with values in which they are set. `*` is any name of a map, and `[]` an
 /// item of a list.
-const WITHOUT_DEFAULT: [(&str, &str); 19] = [
+const WITHOUT_DEFAULT: [(&str, &str); 18] = [
     (
         "dnsConfig.nameservers",
         r#"{"dnsConfig": {"nameservers": ["10.0.0.10"]}}"#,
@@ -56,10 +56,6 @@ const WITHOUT_DEFAULT: [(&str, &str); 19] = [
     (
         "readinessProbe.successThreshold",
         r#"{"readinessProbe": {"successThreshold": 2}}"#,
-    ),
-    (
-        "readinessProbe.terminationGracePeriodSeconds",
-        r#"{"readinessProbe": {"terminationGracePeriodSeconds": 7}}"#,
     ),
     ("resources.claims", r#"{"resources": {"claims": [{"name": "a"}]}}"#),
     (

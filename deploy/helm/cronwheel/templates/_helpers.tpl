@@ -109,6 +109,9 @@ annotations:
 imagePullSecrets:
 {{- toYaml . | nindent 0 }}
 {{- end }}
+{{- if and (eq (default "" .Values.dnsPolicy) "None") (not (dig "nameservers" list (default dict .Values.dnsConfig))) }}
+{{- fail "dnsPolicy None needs nameservers: set dnsConfig.nameservers, or another dnsPolicy" }}
+{{- end }}
 {{- with .Values.dnsConfig }}
 dnsConfig:
   {{- toYaml . | nindent 2 }}

@@ -1,8 +1,10 @@
-//! What the API server would refuse, the chart refuses by the name of the value.
+//! What the API server or the program would refuse, the chart refuses by the name of the value.
 
-use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::render;
+use serde_json::{Value, json};
+
+use super::{everything, objects_of, render, schema::values, the};
 
 #[test]
 fn values_that_the_api_server_refuses_are_refused_by_their_names() {
@@ -44,4 +46,51 @@ fn values_that_the_api_server_refuses_are_refused_by_their_names() {
     ] {
         render(&values).unwrap();
     }
+}
+
+/// The flags of the container of the replicas.
+fn flags(values: &Value) -> BTreeSet<String> {
+    let objects = objects_of(values);
+    let arguments = &the(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"];
+    let flags = arguments.as_array().unwrap().iter().skip(1);
+    flags
+        .map(|argument| argument.as_str().unwrap().split('=').next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn more_arguments_cannot_repeat_a_flag_that_a_value_sets() {
+    let mut all = flags(&everything());
+    let controller = json!({
+        "namespaces": ["shop"], "freezeUntil": "2026-12-27T06:00:00Z", "freezeReason": "a", "troubleLabel": "team",
+    });
+    all.extend(flags(
+        &json!({"controller": controller, "calendars": {"enabled": true}}),
+    ));
+    assert!(all.len() > 20, "{all:?}");
+    let arguments: Vec<String> = all.iter().map(|flag| format!("{flag}=a")).collect();
+    let error = render(&json!({"controller": {"extraArgs": arguments}})).unwrap_err();
+    let (_, listed) = error
+        .split_once("controller.extraArgs sets flags of other values: ")
+        .unwrap();
+    let listed = listed.lines().next().unwrap();
+    let listed: BTreeMap<&str, &str> = listed
+        .split(", ")
+        .map(|one| one.trim_end_matches(')').split_once(" (").unwrap())
+        .collect();
+    assert_eq!(
+        listed.keys().copied().collect::<BTreeSet<_>>(),
+        all.iter().map(String::as_str).collect()
+    );
+    for value in listed.values() {
+        let pointer = format!("/{}", value.replace('.', "/"));
+        assert!(values().pointer(&pointer).is_some(), "{value}");
+    }
+    for argument in ["-nshop", "--log-level", "--log-level=debug"] {
+        assert!(
+            render(&json!({"controller": {"extraArgs": [argument, "a"]}})).is_err(),
+            "{argument}"
+        );
+    }
+    render(&json!({"controller": {"extraArgs": ["--pod-name=a", "--log-levels", "--log-level-of=a"]}})).unwrap();
 }

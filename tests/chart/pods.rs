@@ -208,8 +208,10 @@ fn names_that_look_like_numbers_and_booleans_are_texts() {
     for word in ["2024", "1e3", "true", "null"] {
         let mut values = everything();
         values["controller"] = json!({"namespaces": [word], "installation": word, "leaseNamespace": word});
-        values["fullnameOverride"] = json!(word);
-        values["nameOverride"] = json!(word);
+        if !word.starts_with(|letter: char| letter.is_ascii_digit()) {
+            values["fullnameOverride"] = json!(word);
+            values["nameOverride"] = json!(word);
+        }
         values["priorityClass"] = json!({"create": true, "name": word});
         values["serviceAccount"] = json!({"name": word});
         values["metrics"]["dashboards"] = json!({"enabled": true, "namespace": word});

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{everything, objects_of, render, schema::values, the};
+use super::{chart, everything, objects, objects_of, render, render_as, schema::values, the, with_page};
 
 #[test]
 fn values_that_the_api_server_refuses_are_refused_by_their_names() {
@@ -35,6 +35,8 @@ fn values_that_the_api_server_refuses_are_refused_by_their_names() {
             "terminationGracePeriodSeconds",
         ),
         (json!({"replicaCount": 2_147_483_648_u64}), "replicaCount"),
+        (json!({"fullnameOverride": "2024"}), "fullnameOverride"),
+        (json!({"nameOverride": "2024"}), "nameOverride"),
     ] {
         let error = render(&values).unwrap_err();
         assert!(error.contains(name), "{values}: {error}");
@@ -45,6 +47,26 @@ fn values_that_the_api_server_refuses_are_refused_by_their_names() {
         json!({"podDisruptionBudget": {"maxUnavailable": "100%"}}),
     ] {
         render(&values).unwrap();
+    }
+}
+
+/// A name of a Service begins with a letter.
+#[test]
+fn services_of_a_release_whose_name_begins_with_a_digit_have_valid_names() {
+    for (release, name) in [("2024", "cronwheel-2024"), ("1-cronwheel", "cronwheel-1-cronwheel")] {
+        let objects = objects(&render_as(release, &chart(), &with_page(), &[]).unwrap());
+        let services = objects.iter().filter(|object| object["kind"] == "Service");
+        let names: BTreeSet<&str> = services
+            .map(|service| service["metadata"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, BTreeSet::from([name, &format!("{name}-ui")]), "{release}");
+        assert_eq!(
+            objects
+                .iter()
+                .find(|object| object["kind"] == "ServiceAccount")
+                .unwrap()["metadata"]["name"],
+            name
+        );
     }
 }
 

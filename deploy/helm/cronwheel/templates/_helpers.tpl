@@ -2,10 +2,13 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* A release name that begins with a digit comes last, because the name of a Service begins with a letter. */}}
 {{- define "cronwheel.fullname" -}}
 {{- $name := include "cronwheel.name" . }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if regexMatch "^[0-9]" .Release.Name }}
+{{- printf "%s-%s" $name .Release.Name | trunc 50 | trimSuffix "-" }}
 {{- else if contains $name .Release.Name }}
 {{- .Release.Name | trunc 50 | trimSuffix "-" }}
 {{- else }}

@@ -172,6 +172,22 @@ fn alert_can_be_disabled() {
 }
 
 #[test]
+fn group_without_alerts_is_left_out() {
+    let disabled = json!({"enabled": false});
+    let alerts: serde_json::Map<String, Value> = alerts(&in_file())
+        .map(|alert| (alert["alert"].as_str().unwrap().to_owned(), disabled.clone()))
+        .collect();
+    let spec = groups(&json!({ "alerts": alerts }));
+    let left: Vec<&Value> = spec["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| &group["name"])
+        .collect();
+    assert_eq!(left, ["cronwheel-runs"]);
+}
+
+#[test]
 fn schema_has_the_names_of_all_alerts() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
     let path = "/properties/metrics/properties/prometheusRule/properties/alerts/properties";

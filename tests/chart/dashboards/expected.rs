@@ -171,6 +171,7 @@ impl Samples<'_> {
                     .minus(&self.on_time(RATE_INTERVAL, &[]));
                 vec![late, self.lost(RATE_INTERVAL, &["outcome"])]
             }
+            "Us: part of the shards led" => vec![self.sum("cronwheel_led_ratio")],
             "Lateness" => self.quantiles(LATENESS, &[]),
             "API server: answers without success" => {
                 let failed = self.0.of(REQUESTS).with("code", &["429", "500", "none"]);

@@ -115,8 +115,8 @@ fn on_time() -> Row {
             stat(
                 "CronJobs late now",
                 "short",
-                "CronJobs with a due run whose Job has not been created, although nothing of their own holds it back. The table \
-                 CronJobs in trouble names them.",
+                "CronJobs with a due run whose Job has not been created, although Forbid does not hold it back. If Tenants: refused \
+                 is not green, their Jobs may be refused. The table CronJobs in trouble names them.",
             )
             .decimals(0)
             .runbook("CronwheelCronJobInTrouble")
@@ -256,6 +256,15 @@ fn since() -> Row {
                 "{{outcome}}",
                 format!("sum by (outcome) (increase(cronwheel_instant_outcomes_total{{@, {LOST}}}[$__rate_interval]))"),
             ),
+            lines(
+                "Us: part of the shards led",
+                "short",
+                "Part of the shards that the scraped replicas lead: 1 for each installation, 0 without a replica. Where it falls, \
+                 CronJobs start nothing, or a replica was not scraped. If it falls before the late runs, cronwheel or its nodes are \
+                 the cause, also when everything above is green again.",
+            )
+            .runbook("CronwheelNoLeader")
+            .query("led", "sum(cronwheel_led_ratio{@}) or vector(0)"),
             lines(
                 "Lateness",
                 "s",

@@ -327,7 +327,7 @@ impl Dashboard {
         serde_json::to_string_pretty(&dashboard).unwrap() + "\n"
     }
 
-    /// The panels with their positions. In a row, stat panels share the first line, then two or three graphs or tables
+    /// The panels with their positions. In a row, stat panels share the first line, then two to four graphs or tables
     /// share each line.
     fn placed(&self) -> Vec<Value> {
         let (mut placed, mut y) = (Vec::new(), 0);
@@ -339,7 +339,8 @@ impl Dashboard {
             }));
             y += 1;
             let (stats, drawings): (Vec<_>, Vec<_>) = row.panels.iter().partition(|panel| panel.kind == Kind::Stat);
-            for (panels, per_line, height) in [(stats, 8, 3), (drawings, 3, 8)] {
+            let drawings_per_line = if drawings.len() == 4 { 4 } else { 3 };
+            for (panels, per_line, height) in [(stats, 8, 3), (drawings, drawings_per_line, 8)] {
                 for line in panels.chunks(per_line) {
                     let mut x = 0;
                     for panel in line {

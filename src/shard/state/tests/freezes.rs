@@ -2,23 +2,11 @@
 
 use jiff::SignedDuration;
 
-use super::world::{World, at, cron_job, schedule_with, uid};
+use super::world::{World, at, cron_job, hourly, schedule_with, uid};
 use crate::{
     schedule::{after, options::Freeze},
-    shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion, ShardPhase, hash::even_hash},
+    shard::{CronJobRecord, InstantOutcome, ResourceVersion, ShardPhase, hash::even_hash},
 };
-
-/// A CronJob of every full hour with these options, which last ran at 06:00.
-fn hourly(options: &[(&str, &str)]) -> CronJobRecord {
-    CronJobRecord {
-        schedule: schedule_with("0 * * * *", options, 0),
-        status: CronJobStatus {
-            last_schedule_time: Some(at("06:00:00")),
-            ..CronJobStatus::default()
-        },
-        ..cron_job("hello")
-    }
-}
 
 /// A leading shard with this CronJob, whose namespace has these options since 06:30.
 fn world(record: CronJobRecord, options: &[(&str, &str)]) -> World {

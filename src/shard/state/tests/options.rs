@@ -1,25 +1,10 @@
 //! The options of a CronJob in a shard.
 
-use super::world::{World, at, complete, cron_job, entry, job, manual_job, schedule_with};
+use super::world::{MIDDLE, World, at, complete, entry, hourly, job, manual_job, schedule_with};
 use crate::shard::{
     ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, InstantOutcome, JobCreator,
     JobRecord, LookUpOutcome, ResourceVersion, Uid,
 };
-
-/// The hash of the middle of a window.
-const MIDDLE: u64 = u64::MAX / 2 + 1;
-
-/// A CronJob of every full hour with these options, which last ran at 06:00.
-fn hourly(options: &[(&str, &str)]) -> CronJobRecord {
-    CronJobRecord {
-        schedule: schedule_with("0 * * * *", options, MIDDLE),
-        status: CronJobStatus {
-            last_schedule_time: Some(at("06:00:00")),
-            ..CronJobStatus::default()
-        },
-        ..cron_job("hello")
-    }
-}
 
 fn count(world: &World, outcome: InstantOutcome) -> u64 {
     world.shard.outcome_counts().outcome(outcome)

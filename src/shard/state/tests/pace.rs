@@ -4,23 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::world::{World, at, complete, cron_job, job, schedule_with};
+use super::world::{World, at, complete, cron_job, hourly, job, schedule_with};
 use crate::{
     schedule::after,
     shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, ResourceVersion},
 };
-
-/// A CronJob of every full hour with these options, which last ran at 06:00.
-fn hourly(options: &[(&str, &str)]) -> CronJobRecord {
-    CronJobRecord {
-        schedule: schedule_with("0 * * * *", options, 0),
-        status: CronJobStatus {
-            last_schedule_time: Some(at("06:00:00")),
-            ..CronJobStatus::default()
-        },
-        ..cron_job("hello")
-    }
-}
 
 /// Missed runs of other CronJobs reserve the next twenty seconds.
 fn reserve_twenty_seconds(world: &World) {

@@ -74,6 +74,21 @@ pub(super) fn schedule_with(text: &str, options: &[(&str, &str)], hash: u64) -> 
     schedule(text, None).with_options("hello", get, hash)
 }
 
+/// The hash of the middle of a window.
+pub(super) const MIDDLE: u64 = u64::MAX / 2 + 1;
+
+/// A CronJob of every full hour with these options, which last ran at 06:00.
+pub(super) fn hourly(options: &[(&str, &str)]) -> CronJobRecord {
+    CronJobRecord {
+        schedule: schedule_with("0 * * * *", options, MIDDLE),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("06:00:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    }
+}
+
 pub(super) fn uid(name: &str) -> Uid {
     Uid::new(&format!("uid-{name}"))
 }

@@ -167,6 +167,7 @@ impl Replica {
             started: Some(self.now.wall),
             completed: None,
             creator: JobCreator::Unknown,
+            run_token: None,
         };
         self.shards
             .handle(Input::JobApplied(Box::new(job.clone())), self.now.wall);

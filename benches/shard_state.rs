@@ -158,6 +158,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         started: Some(slot),
         completed: Some(slot),
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 

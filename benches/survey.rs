@@ -218,6 +218,7 @@ impl Population {
             started: Some(slot - since_start),
             completed: Some(slot),
             creator: JobCreator::Unknown,
+            run_token: None,
         }
     }
 }

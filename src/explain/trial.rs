@@ -262,6 +262,7 @@ impl<'a> Trial<'a> {
             started: None,
             completed: None,
             creator: JobCreator::Cronwheel,
+            run_token: None,
         }))
     }
 

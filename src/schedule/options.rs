@@ -21,7 +21,7 @@ pub(crate) use self::calendar::date_of;
 pub(crate) use self::{
     calendar::Day,
     catch_up::MISSED_AFTER,
-    run_now::{may_be_done, with_token_done},
+    run_now::{TOKENS_REMEMBERED_MAX, may_be_done, read_token, with_token_done},
 };
 pub use self::{
     calendar::{

@@ -7,8 +7,11 @@ mod job;
 mod jobs;
 mod slab;
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    sync::Arc,
+};
 
 use hashbrown::HashTable;
 
@@ -39,6 +42,8 @@ pub(crate) struct Index {
     owners_by_uid: HashTable<OwnerIndex>,
     jobs: Slab<Job>,
     jobs_by_uid: HashTable<JobIndex>,
+    /// The tokens of the Jobs that have one (O-10). Few Jobs do, so the others take no memory for it.
+    run_tokens: BTreeMap<JobIndex, Box<str>>,
     /// The names of namespaces, each stored once.
     namespaces: HashTable<Arc<str>>,
 }
@@ -56,6 +61,7 @@ impl Index {
             owners_by_uid: HashTable::new(),
             jobs: Slab::new(),
             jobs_by_uid: HashTable::new(),
+            run_tokens: BTreeMap::new(),
             namespaces: HashTable::new(),
         }
     }
@@ -170,6 +176,16 @@ impl Index {
         let job = self.find_job(uid).map(|job| self.job(job));
         let identity = &self.cron_job(owner).record.identity;
         job.is_some_and(|job| job.owner == owner && job.is_in_namespace_of(identity))
+    }
+
+    /// The token that a Job carries (O-10).
+    pub(crate) fn run_token(&self, job: JobIndex) -> Option<&str> {
+        self.run_tokens.get(&job).map(|token| &**token)
+    }
+
+    /// Whether any Job carries a token.
+    pub(crate) fn has_run_tokens(&self) -> bool {
+        !self.run_tokens.is_empty()
     }
 
     /// All places that may contain a Job.

@@ -264,6 +264,8 @@ pub struct JobRecord {
     pub completed: Option<Timestamp>,
     /// Its creator, as annotations say, which replicas that share CronJobs write.
     pub creator: JobCreator,
+    /// The token of the run that was asked for and that it says to be (O-10). Any user may have written it.
+    pub run_token: Option<Box<str>>,
 }
 
 /// The end of a Job: the first of its conditions with status true and one of these types (B-4.2).

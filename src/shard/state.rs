@@ -30,6 +30,7 @@ mod refusals;
 mod relists;
 mod run_ends;
 mod run_now;
+mod run_tokens;
 mod schedule_problems;
 mod status;
 mod timers;
@@ -346,6 +347,7 @@ impl ShardState {
         self.report_invalid_threshold(owner);
         self.report_invalid_options(owner);
         self.report_template_not_kept(owner);
+        self.note_carried_tokens(owner);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         if !self.awaits_calendar(owner) {

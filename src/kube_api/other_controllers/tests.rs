@@ -79,6 +79,7 @@ fn foreign_job(name: &str, scheduled: Option<Timestamp>) -> JobRecord {
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn may_be_done(done: &str) -> bool {
 }
 
 /// Reads a token: a value of a label that is not empty.
-pub(super) fn read_token(value: &str) -> Result<Box<str>, String> {
+pub(crate) fn read_token(value: &str) -> Result<Box<str>, String> {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = value.as_bytes();

@@ -99,17 +99,24 @@ impl CronJobState {
         is_its_job.then_some(run)
     }
 
+    /// The tokens whose Jobs are known by their names: the one that is asked for, and those that are remembered as
+    /// answered.
+    fn known_tokens(&self) -> impl Iterator<Item = &str> {
+        let asked = self.record.schedule.options().run_now.as_deref();
+        asked.into_iter().chain(self.current_status().tokens_done())
+    }
+
     /// Whether the Job is that of the run that is asked for, or of one that is remembered as answered.
     pub(crate) fn is_job_of_run(&self, job: &Job) -> bool {
-        let asked = self.record.schedule.options().run_now.as_deref();
-        let mut tokens = asked.into_iter().chain(self.current_status().tokens_done());
-        tokens.any(|token| job.name == self.record.run_job_name(token))
+        self.known_tokens()
+            .any(|token| job.name == self.record.run_job_name(token))
     }
 
     /// Whether the Job is the only lock against a second run for its token, until the token is stored.
     pub(crate) fn is_lock_of_run(&self, job: &Job) -> bool {
-        let asked = self.record.schedule.options().run_now.as_deref();
-        let asked = asked.filter(|asked| !self.record.status.is_run_done(asked));
-        asked.is_some_and(|token| job.name == self.record.run_job_name(token))
+        let mut unstored = self
+            .known_tokens()
+            .filter(|token| !self.record.status.is_run_done(token));
+        unstored.any(|token| job.name == self.record.run_job_name(token))
     }
 }

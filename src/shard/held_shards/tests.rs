@@ -59,6 +59,7 @@ fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
         started: Some(slot),
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 

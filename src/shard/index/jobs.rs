@@ -47,6 +47,7 @@ impl Index {
     /// Removes a Job and returns it.
     pub(crate) fn remove_job(&mut self, index: JobIndex) -> Job {
         self.unlink_job(index);
+        self.run_tokens.remove(&index);
         let job = self.jobs.take(index);
         let job = job.unwrap_or_else(|| panic!("place {index} has no Job"));
         let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
@@ -77,6 +78,9 @@ impl Index {
             is_reported_unexpected: false,
         };
         let index = self.jobs.put(job);
+        if let Some(token) = record.run_token {
+            self.run_tokens.insert(index, token);
+        }
         let jobs = &self.jobs;
         let rehash = |&index: &JobIndex| jobs.get(index).map_or(0, |job| hash(&job.uid));
         self.jobs_by_uid.insert_unique(key, index, rehash);
@@ -96,7 +100,14 @@ impl Index {
         (job.finish, job.scheduled, job.started, job.completed) = new;
         job.resource_version = record.resource_version.0;
         job.mark = mark;
-        is_relevant
+        if self.run_token(index) == record.run_token.as_deref() {
+            return is_relevant;
+        }
+        match &record.run_token {
+            Some(token) => self.run_tokens.insert(index, token.clone()),
+            None => self.run_tokens.remove(&index),
+        };
+        true
     }
 
     fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {

@@ -35,6 +35,7 @@ fn job(number: u64, owner: Option<u64>) -> JobRecord {
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 
@@ -157,6 +158,24 @@ fn an_older_version_of_a_job_only_marks_it_as_present() {
         let owner = index.find_owner(&uid("cron-job", 1)).unwrap();
         assert_eq!(index.jobs_of(owner).count(), 1, "{controller:?}");
     }
+}
+
+#[test]
+fn the_token_of_a_job_is_that_of_its_last_version_and_ends_with_it() {
+    let mut index = Index::new();
+    for (version, token) in [(1, Some("t1")), (2, Some("t2")), (3, None), (4, Some("t3"))] {
+        let record = JobRecord {
+            resource_version: ResourceVersion(version),
+            run_token: token.map(Into::into),
+            ..job(1, Some(1))
+        };
+        index.apply_job(record, 1);
+        let place = index.find_job(&uid("job", 1)).unwrap();
+        assert_eq!(index.run_token(place), token);
+    }
+    let place = index.find_job(&uid("job", 1)).unwrap();
+    index.remove_job(place);
+    assert!(!index.has_run_tokens());
 }
 
 #[test]

@@ -98,6 +98,7 @@ impl ShardState {
         self.is_of_slot(owner, job)
             || cron_job.record.schedule.options().counts_manual_jobs
             || cron_job.is_job_of_run(self.index.job(job))
+            || self.run_token(owner, job).is_some()
     }
 
     /// Whether the Job's name matches its scheduled timestamp.

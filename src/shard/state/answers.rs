@@ -137,6 +137,7 @@ impl ShardState {
                     started: None,
                     completed: None,
                     creator: JobCreator::Cronwheel,
+                    run_token: None,
                 };
                 let uid = job.uid.clone();
                 self.index.apply_job(job, self.relists.mark);

@@ -119,7 +119,9 @@ impl ShardState {
                 self.end_run(owner, &token, RunNowResult::Refused);
             }
             // The answer of the write causes another evaluation.
-            (ConcurrencyPolicy::Replace, Some(_)) if self.is_slot_of_running_job_unstored(owner) => {
+            (ConcurrencyPolicy::Replace, Some(_))
+                if self.is_slot_of_running_job_unstored(owner) || self.is_lock_of_run_running(owner) =>
+            {
                 self.index.cron_job_mut(owner).is_status_urgent = true;
             }
             (ConcurrencyPolicy::Replace, Some(_)) => {
@@ -243,6 +245,7 @@ impl ShardState {
             started: None,
             completed: None,
             creator: JobCreator::Cronwheel,
+            run_token: Some(token.into()),
         };
         if !is_known {
             self.index.apply_job(job, self.relists.mark);
@@ -374,9 +377,12 @@ impl ShardState {
     /// The instant until which a slot under Replace waits, so that it does not delete the Job of a run whose token is not
     /// stored: after a crash, the next leader would start the run again. It does not wait for writes that fail.
     pub(super) fn put_off_replace(&mut self, owner: OwnerIndex, replaces: bool, now: Timestamp) -> Option<Timestamp> {
+        (replaces && self.is_lock_of_run_running(owner)).then(|| after(now, REPLACE_WAIT))
+    }
+
+    /// Whether a Job runs whose token is not stored, and the writes that store it do not fail.
+    fn is_lock_of_run_running(&self, owner: OwnerIndex) -> bool {
         let cron_job = self.index.cron_job(owner);
-        let must_wait =
-            replaces && cron_job.n_status_failures == 0 && self.running(owner).any(|job| cron_job.is_lock_of_run(job));
-        must_wait.then(|| after(now, REPLACE_WAIT))
+        cron_job.n_status_failures == 0 && self.running(owner).any(|job| cron_job.is_lock_of_run(job))
     }
 }

@@ -220,6 +220,7 @@ impl Cluster {
             started: Some(self.now),
             completed: Some(self.now),
             creator: JobCreator::Unknown,
+            run_token: None,
         })));
     }
 }

@@ -47,6 +47,7 @@ fn job(uid: &str, slot: &str, finish: Option<Finish>) -> Input {
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }))
 }
 

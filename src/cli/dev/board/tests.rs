@@ -50,6 +50,7 @@ fn job_with(name: &str, slot: &str, finish: Option<Finish>, change: impl FnOnce(
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     };
     change(&mut record);
     Input::JobApplied(Box::new(record))

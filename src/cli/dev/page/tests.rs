@@ -32,6 +32,7 @@ fn job(uid: &str, slot: &str) -> WatchItem {
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     })))
 }
 

@@ -11,7 +11,10 @@ use super::{
     metadata::Head,
     parse::{FieldError, Text},
 };
-use crate::shard::{Finish, JobCreator, JobRecord, Uid, panics::contain};
+use crate::{
+    schedule::options::read_token,
+    shard::{Finish, JobCreator, JobRecord, Uid, panics::contain},
+};
 
 /// The decoded part of a Job.
 #[derive(Clone, Debug)]
@@ -121,6 +124,7 @@ fn record(head: &Head<'_>, metadata: RawMetadata<'_>, status: Field<Status<'_>>)
         started: None,
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     };
     // A Job without a CronJob needs no other field.
     if record.controller.is_some() {
@@ -132,6 +136,7 @@ fn record(head: &Head<'_>, metadata: RawMetadata<'_>, status: Field<Status<'_>>)
             (None, Some(_)) => JobCreator::Cronwheel,
             (None, None) => JobCreator::Unknown,
         };
+        record.run_token = annotations.run_now.ok().and_then(|text| read_token(&text).ok());
         read_status(&mut record, status)?;
     }
     Ok(record)

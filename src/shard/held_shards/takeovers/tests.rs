@@ -104,6 +104,7 @@ fn job(slot: Timestamp, version: u64) -> JobRecord {
         started: Some(slot),
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 

@@ -37,9 +37,12 @@ pub(super) fn run_name(token: &str) -> String {
     naming::run_job_name("hello", &uid("hello"), token).into()
 }
 
-/// The running Job of a token.
-fn run_job(token: &str) -> JobRecord {
-    manual_job("hello", &run_name(token))
+/// The running Job of a token, which it carries.
+pub(super) fn run_job(token: &str) -> JobRecord {
+    JobRecord {
+        run_token: Some(token.into()),
+        ..manual_job("hello", &run_name(token))
+    }
 }
 
 pub(super) fn create_line(token: &str, at: &str) -> String {

@@ -116,6 +116,7 @@ pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
         started: Some(slot),
         completed: None,
         creator: JobCreator::Unknown,
+        run_token: None,
     }
 }
 

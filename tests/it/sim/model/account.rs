@@ -10,7 +10,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Case, SKEW,
-    asked_runs::is_unknown,
     view::{Epoch, Slot, View},
 };
 use crate::{
@@ -89,8 +88,6 @@ impl Expected {
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
         self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
-        let is_unknown = |job: &&&Job| is_unknown(case, view, job, until);
-        self.unexpected.1 += view.jobs.iter().filter(is_unknown).count() as u64;
         for job in &view.manual {
             self.add_manual(case, job, life.from, until);
         }

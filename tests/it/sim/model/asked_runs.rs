@@ -82,16 +82,15 @@ pub(super) fn answered_before(view: &View<'_>, version: u64) -> Option<u32> {
     view.cron_job.status_before(version)?.answered
 }
 
-/// Whether no controller may know at an instant that the Job is that of a run: a controller has started since, the token
-/// was not stored, and another one has replaced it.
-pub(super) fn is_unknown(case: &Case<'_>, view: &View<'_>, job: &Job, at: Timestamp) -> bool {
+/// Whether no controller may have seen at an instant that the Job of a run exists: its create was still on its way when a
+/// controller started, and another token has replaced its own, so that nobody looks for it.
+pub(super) fn may_be_unseen(case: &Case<'_>, view: &View<'_>, job: &Job, at: Timestamp) -> bool {
     let Some(token) = job.token else { return false };
     let mut lives = case.world.lives.iter();
-    let is_next = |life: &Life| job.created < life.from + IN_FLIGHT_MAX && life.from <= at;
-    let mut statuses = view.cron_job.statuses.iter();
-    lives.any(is_next)
+    let is_of_former = |life: &Life| (life.from..life.from + IN_FLIGHT_MAX).contains(&job.created);
+    lives.any(is_of_former)
+        && case.obstructions.known_at(at) <= job.created
         && view.cron_job.spec_at(at).options.token != Some(token)
-        && !statuses.any(|status| status.answered == Some(token) && status.at <= at)
 }
 
 /// Why the Job of a token may not have been created, if so.

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, IN_FLIGHT_MAX, LATENESS_ALLOWED, SKEW, asked_runs::is_unknown, catch_up::may_choose, view::View};
+use super::{Case, IN_FLIGHT_MAX, LATENESS_ALLOWED, SKEW, asked_runs::may_be_unseen, catch_up::may_choose, view::View};
 use crate::sim::{
     scenario::{Policy, Spec},
     world::{Deleter, Job},
@@ -86,10 +86,10 @@ fn overlapping(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
         let known_at = case.obstructions.known_at(run.created);
         let specs = view.specs(known_at, run.created);
         if specs.iter().all(|(_, spec)| spec.policy != Policy::Allow) {
-            let known = running
+            let seen = running
                 .iter()
-                .filter(|other| !is_unknown(case, view, other, run.created));
-            for other in known {
+                .filter(|other| !may_be_unseen(case, view, other, run.created));
+            for other in seen {
                 problems.push(format!(
                     "{}: {} runs until {:?}, and {} from {} beside it",
                     view.cron_job.name,

@@ -46,8 +46,23 @@ fn a_job_is_decoded() {
             started: Some(time("2026-03-01T00:05:01Z")),
             completed: Some(time("2026-03-01T00:05:09Z")),
             creator: JobCreator::Installation("team/cronwheel".into()),
+            run_token: None,
         }
     );
+}
+
+#[test]
+fn o_10_a_job_carries_the_token_of_its_run() {
+    for (owner, annotation, expected) in [
+        (OWNER, "t1", Some("t1")),
+        (OWNER, "no token", None),
+        (OWNER, "", None),
+        ("null", "t1", None),
+    ] {
+        let annotations = format!(r#"{{"cronwheel.dev/run-now":"{annotation}"}}"#);
+        let record = job(&job_text(owner, &annotations, "{}")).unwrap();
+        assert_eq!(record.run_token.as_deref(), expected, "{owner} {annotation}");
+    }
 }
 
 #[test]

@@ -171,8 +171,8 @@ impl Reason {
             Reason::Forbidden => skip(
                 "Forbidden",
                 "B-10.3",
-                "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, \
-                 within its deadline",
+                "an earlier run is active and concurrencyPolicy is Forbid: the slot starts when that run ends, within its \
+                 deadline, unless later ones supersede it",
             ),
             Reason::AlreadyActive => skip("AlreadyActive", "B-10.2", "a running Job already has the slot's name"),
             Reason::DeadlineExceeded => skip(

@@ -1,5 +1,6 @@
 //! An explanation as text.
 
+mod catch_up;
 mod event_rules;
 mod run_now;
 mod tries;
@@ -9,7 +10,12 @@ use std::fmt::{self, Display};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::{event_rules::rule_of, run_now::run_lines, tries::end_of_tries};
+use self::{
+    catch_up::{Several, passed_text},
+    event_rules::rule_of,
+    run_now::run_lines,
+    tries::end_of_tries,
+};
 use super::{
     advice::zone_note,
     calendar::{Calendar, local_text, span_text},
@@ -26,11 +32,6 @@ const NEXT_COUNT: usize = 3;
 
 /// A shorter `startingDeadlineSeconds` is a common worry, since the documentation of Kubernetes advises against it.
 const DEADLINE_SECONDS_MIN: i64 = 10;
-
-/// The shard estimates the number of passed slots from here on ([`count_between`]).
-///
-/// [`count_between`]: crate::schedule::policy::count_between
-const N_COUNTED: u64 = 100;
 
 /// One block per CronJob.
 pub(super) struct Blocks<'a> {
@@ -186,16 +187,7 @@ impl Block<'_> {
         line(f, "decision", format_args!("{condition}{decision}{late}{slot}{next}"))?;
         line(f, "reason", format_args!("{}: {}", meaning.name, explanation.message()))?;
         if explanation.n_passed > 0 {
-            let slots = match explanation.n_passed {
-                1 => "1 slot".to_owned(),
-                n_passed @ N_COUNTED.. => format!("about {n_passed} slots"),
-                n_passed => format!("{n_passed} slots"),
-            };
-            line(
-                f,
-                "",
-                format_args!("{slots} before it: passed over, only the latest can start"),
-            )?;
+            line(f, "", passed_text(explanation.n_passed, self.several().as_ref()))?;
         }
         if explanation.deletes.iter().any(|delete| delete.is_for_replace) {
             line(
@@ -215,6 +207,11 @@ impl Block<'_> {
             )?;
         }
         Ok(())
+    }
+
+    /// Several due slots, if more than the latest can start.
+    fn several(&self) -> Option<Several> {
+        Several::of(self.subject.record.as_ref().ok()?, self.explanation.slot?, self.now)
     }
 
     /// Returns `: due 2h ago and not started: see the Events below` for a slot of a cluster without a Job.
@@ -300,9 +297,17 @@ impl Block<'_> {
 
     fn next_evaluation(&self) -> String {
         let reason = self.explanation.reason;
+        let several = self.several();
+        if matches!(reason, Reason::Created | Reason::Adopted)
+            && let Some(text) = several.as_ref().and_then(Several::next_text)
+        {
+            return text;
+        }
         match self.explanation.next_wakeup {
             next if reason == Reason::CreateFailed => {
                 let record = self.subject.record.as_ref().ok();
+                // One of several slots is retried beyond the next one.
+                let next = next.filter(|_| several.is_none());
                 let end = end_of_tries(record, (self.explanation.slot, next), self.now);
                 format!("in 100 ms, then by back-off{end}")
             }

@@ -200,13 +200,64 @@ fn b_10_3_the_wait_of_a_slot_under_forbid_is_explained() {
     ];
     assert_eq!(
         labelled_line("reason", &objects, &[]),
-        "Forbidden: an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, \
-         within its deadline (Job hello-29632910 is active since Tue 2026-05-05 09:50 UTC)"
+        "Forbidden: an earlier run is active and concurrencyPolicy is Forbid: the slot starts when that run ends, within \
+         its deadline, unless later ones supersede it (Job hello-29632910 is active since Tue 2026-05-05 09:50 UTC)"
     );
     assert_eq!(
         labelled_line("next check", &objects, &[]),
         "when that Job ends, at the latest at 2026-05-05T10:10:00Z"
     );
+}
+
+/// A CronJob of every ten minutes that ran last at 09:00, so that six slots were missed.
+fn catching_up(annotations: Value, policy: &str) -> [Value; 1] {
+    [cron_job(json!({
+        "metadata": {"annotations": annotations},
+        "spec": {"concurrencyPolicy": policy},
+        "status": {"lastScheduleTime": "2026-05-05T09:00:00Z"},
+    }))]
+}
+
+#[test]
+fn o_2_the_slots_that_all_starts_are_explained() {
+    let all_3 = || json!({"cronwheel.dev/missed-runs": "all 3"});
+    let list = json!({"kind": "List", "items": catching_up(all_3(), "Allow")}).to_string();
+    let output = run_on(&list, &[]).unwrap().output;
+    for line in [
+        "decision     fire, slot Tue 2026-05-05 09:40 UTC, 20m 5s ago",
+        "             3 slots before it: passed over, only the last 3 can start",
+        "creates      Job hello-29632900",
+    ] {
+        assert!(output.lines().any(|printed| printed == line), "{line}\n{output}");
+    }
+    let paced = "at the pace of missed runs, 5 a second in the whole installation by default: 2 more slots are due";
+    let next_slot = "2026-05-05T10:10:00Z";
+    for (annotations, policy, assumed, expected) in [
+        (all_3(), "Allow", "created", paced),
+        (all_3(), "Forbid", "created", "when that Job ends: 2 more slots are due"),
+        (all_3(), "Replace", "created", next_slot),
+        (
+            json!({"cronwheel.dev/missed-runs": "all 1"}),
+            "Allow",
+            "created",
+            next_slot,
+        ),
+        (
+            json!({"cronwheel.dev/on-resume": "all 3"}),
+            "Allow",
+            "created",
+            next_slot,
+        ),
+        (all_3(), "Allow", "error", "in 100 ms, then by back-off"),
+    ] {
+        let objects = catching_up(annotations.clone(), policy);
+        let arguments = ["--assume", &format!("create={assumed}")];
+        assert_eq!(
+            labelled_line("next check", &objects, &arguments),
+            expected,
+            "{annotations} {policy} {assumed}"
+        );
+    }
 }
 
 /// The schedule line and its continuation.

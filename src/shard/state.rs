@@ -20,6 +20,7 @@ mod decision;
 mod evaluation_interval;
 mod freezes;
 mod history_limits;
+mod holds;
 mod ignored_options;
 mod jobs;
 mod look_ups;

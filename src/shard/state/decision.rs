@@ -177,30 +177,6 @@ impl ShardState {
         }
     }
 
-    /// Holds every due slot back. Each is open until the next one is due, and counted.
-    fn hold_all(&mut self, owner: OwnerIndex, stage: SlotStage, verdict: &Verdict, now: Timestamp) {
-        self.record_ended(owner, now);
-        self.index.cron_job_mut(owner).give_place_up();
-        let armed = self.index.cron_job(owner).armed.get();
-        let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
-        let passed = armed.filter(is_due);
-        if let Some(slot) = passed.and_then(|passed| self.latest_slot(owner, passed, now)) {
-            self.open(owner, slot, stage, verdict);
-        } else if let Some(open) = self.open_slot_mut(owner) {
-            open.hold(stage);
-        } else if armed.is_none() {
-            // The first decision of this leader. When the CronJob is resumed, earlier slots are not lost.
-            let cron_job = self.index.cron_job_mut(owner);
-            cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(now)));
-        }
-    }
-
-    /// The latest due slot that no calendar excludes, given that `due` is a due slot.
-    fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        let schedule = &self.index.cron_job(owner).record.schedule;
-        schedule.latest_wanted(due, schedule.slots_until(now))
-    }
-
     /// Opens a slot that cannot start yet, or keeps it open, until the Job in its way ends or its deadline passes.
     /// Returns whether the slot or its stage is new.
     fn hold_back(
@@ -235,7 +211,7 @@ impl ShardState {
     }
 
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
-    fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
+    pub(super) fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
         let passed = match stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Frozen => InstantOutcome::Frozen,
@@ -245,7 +221,7 @@ impl ShardState {
             | SlotStage::Replacing { .. }
             | SlotStage::Creating
             | SlotStage::LookingUp { .. }
-            | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
+            | SlotStage::BackingOff { .. } => self.outcome_of_hold(owner).unwrap_or(InstantOutcome::Superseded),
         };
         self.open_after(owner, slot, stage, passed, verdict)
     }
@@ -311,10 +287,12 @@ impl ShardState {
     }
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
+        let held = self.outcome_of_hold(owner);
         self.open_without_order(owner, slot, verdict);
         let outcome = self
             .open_slot_mut(owner)
             .map_or(InstantOutcome::DeadlineExceeded, |open| open.outcome_at_deadline());
+        let outcome = held.unwrap_or(outcome);
         self.close_slot_before(owner, outcome, verdict.next);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);

@@ -46,7 +46,7 @@ fn on_resume_chooses_the_slots_of_a_freeze() {
     for (on_resume, slots, n_frozen) in [
         ("skip", &[] as &[_], 3),
         ("latest", &["09:00:00"], 2),
-        ("all 2", &["08:00:00"], 3),
+        ("all 2", &["08:00:00"], 1),
     ] {
         let mut world = world(hourly(&[("on-resume", on_resume)]), UNTIL_9_30);
         world.advance_to("09:30:00");

@@ -258,7 +258,12 @@ fn a_missed_slot_is_counted_once_and_not_started() {
 
 #[test]
 fn on_resume_chooses_the_slots_of_the_suspension() {
-    for (on_resume, created, suspended) in [("skip", vec![], 4), ("latest", vec!["10:00:00"], 3)] {
+    for (on_resume, created, suspended) in [
+        ("skip", vec![], 4),
+        ("latest", vec!["10:00:00"], 3),
+        // What starts is counted once.
+        ("all 2", vec!["09:00:00"], 2),
+    ] {
         let record = |is_suspended, version| CronJobRecord {
             is_suspended,
             resource_version: ResourceVersion(version),

@@ -35,6 +35,7 @@ mod world;
 mod yaml;
 
 pub use self::{
+    annotations::{Annotated, annotation_remedies},
     answer::{Answer, Question, answer, text_of},
     error::ExplainError,
     namespaces::GivenNamespaces,

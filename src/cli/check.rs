@@ -3,6 +3,7 @@
 //! Each check is a pure function from facts to a [`Finding`]. The facts that an account may not read turn a check into
 //! a warning, and end nothing.
 
+mod annotations;
 mod built_in;
 mod canary;
 mod cluster;

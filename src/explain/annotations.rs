@@ -15,49 +15,60 @@ const NOTES_MAX: usize = 20;
 
 /// What the annotations belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Annotated {
+pub enum Annotated {
+    /// A CronJob.
     CronJob,
+    /// A namespace.
     Namespace,
+}
+
+/// Each annotation of an object that has no effect, with what mends it:
+/// `cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?`.
+pub fn annotation_remedies(object: &Value, annotated: Annotated) -> Vec<String> {
+    let remedies = names(object).filter_map(|name| Some(format!("{}: {}", shown(name), remedy(name, annotated)?)));
+    remedies.take(NOTES_MAX).collect()
 }
 
 /// One sentence for each annotation of an object that has no effect.
 pub(super) fn annotation_notes(object: &Value, annotated: Annotated) -> Vec<String> {
+    let notes = names(object).filter_map(|name| note(name, annotated));
+    notes.take(NOTES_MAX).collect()
+}
+
+fn names(object: &Value) -> impl Iterator<Item = &str> {
     let annotations = object["metadata"]["annotations"].as_object();
     let names = annotations.into_iter().flatten().map(|(name, _)| name.as_str());
-    let names = names.filter(|name| name.starts_with(PREFIX));
-    names.filter_map(|name| note(name, annotated)).take(NOTES_MAX).collect()
+    names.filter(|name| name.starts_with(PREFIX))
 }
 
 /// `None` for an annotation that cronwheel reads or writes.
 fn note(name: &str, annotated: Annotated) -> Option<String> {
-    let (of_cron_job, of_namespace) = (of_cron_job(), of_namespace());
-    let (own, others, owner, remedy) = match annotated {
-        Annotated::CronJob => (
-            of_cron_job,
-            of_namespace,
-            "",
-            "has no effect on a CronJob; set it on the namespace",
-        ),
-        Annotated::Namespace => (
-            of_namespace,
-            of_cron_job,
-            " of the namespace",
-            "has no effect; set it on each CronJob",
-        ),
+    let remedy = remedy(name, annotated)?;
+    let (owner, on) = match annotated {
+        Annotated::CronJob if of_namespace().contains(&name) => ("", " on a CronJob"),
+        Annotated::CronJob => ("", ""),
+        Annotated::Namespace => (" of the namespace", ""),
+    };
+    Some(format!("annotation {}{owner} has no effect{on}; {remedy}", shown(name)))
+}
+
+/// What mends an annotation without an effect. `None` if it has one.
+fn remedy(name: &str, annotated: Annotated) -> Option<String> {
+    let (own, others, remedy) = match annotated {
+        Annotated::CronJob => (of_cron_job(), of_namespace(), "set it on the namespace"),
+        Annotated::Namespace => (of_namespace(), of_cron_job(), "set it on each CronJob"),
     };
     if own.contains(&name) {
         return None;
     }
-    let shown_name = shown(name);
     if others.contains(&name) {
-        return Some(format!("annotation {shown_name}{owner} {remedy}"));
+        return Some(remedy.to_owned());
     }
     let n_edits_max = (name.len() - PREFIX.len()) / 4;
-    let remedy = match similar(name, own.into_iter().chain(others), n_edits_max) {
+    Some(match similar(name, own.into_iter().chain(others), n_edits_max) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "cronwheel has none of this name".to_owned(),
-    };
-    Some(format!("annotation {shown_name}{owner} has no effect; {remedy}"))
+    })
 }
 
 fn of_cron_job() -> Vec<&'static str> {
@@ -101,6 +112,11 @@ mod tests {
                 "schedule",
                 Annotated::Namespace,
                 Some(" of the namespace has no effect; set it on each CronJob"),
+            ),
+            (
+                "freeze-until",
+                Annotated::CronJob,
+                Some(" has no effect on a CronJob; set it on the namespace"),
             ),
             (
                 "x",

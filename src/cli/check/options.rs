@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
+    annotations::Ineffective,
     built_in::{status_writers, title},
     finding::{Finding, Names, Unread, counted},
     installation::{Managed, RECENT},
@@ -26,6 +27,8 @@ pub(super) struct Defaults {
     namespaces: GivenNamespaces,
     /// Why they are not known.
     unread: Option<Unread>,
+    /// The namespaces with annotations that have no effect.
+    pub(super) ineffective: Ineffective,
 }
 
 impl Defaults {
@@ -37,6 +40,7 @@ impl Defaults {
         };
         for namespace in namespaces.iter().flatten() {
             defaults.namespaces.take(namespace);
+            defaults.ineffective.add_namespace(namespace);
         }
         defaults
     }

@@ -71,6 +71,7 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
         .flatten()
         .for_each(|namespace| survey.take_namespace(namespace));
     let defaults = Defaults::new(&namespaces);
+    let mut ineffective = defaults.ineffective.clone();
     let jobs = batch(api, "jobs", &args.namespaces, |page| {
         page["items"]
             .as_array()
@@ -84,6 +85,7 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
         let items = page["items"].as_array();
         for cron_job in items.into_iter().flatten() {
             evidence.add_cron_job(cron_job, now());
+            ineffective.add_cron_job(cron_job);
             let known = Known {
                 is_managed: is_run_by_cronwheel(cron_job),
                 has_job_of_other: false,
@@ -106,6 +108,7 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
         Ok(()) => {
             findings.extend(switch.findings(&args.default_time_zone));
             findings.push(timed.finding_before_switch(&defaults));
+            findings.extend(ineffective.finding());
         }
         Err(unread) => findings.push(Finding::unread("CronJobs", &unread)),
     }

@@ -153,7 +153,13 @@ async fn runs(
     let defaults = defaults(api, managed).await;
     // Only those with options are kept, without their spec.
     let mut cron_jobs = Vec::new();
-    let mut keep = |page| cron_jobs.extend(items_of(page).iter().filter_map(|cron_job| defaults.read(cron_job)));
+    let mut ineffective = defaults.ineffective.clone();
+    let mut keep = |page| {
+        for cron_job in &items_of(page) {
+            ineffective.add_cron_job(cron_job);
+            cron_jobs.extend(defaults.read(cron_job));
+        }
+    };
     let mut listed = batch(api, "cronjobs", &[], &mut keep).await;
     // A replica of some namespaces may not list the others.
     if !names.is_empty() && listed.as_ref().is_err_and(|unread| unread.cause == Cause::Denied) {
@@ -183,5 +189,7 @@ async fn runs(
         Ok(()) => timed.finding(managed, &defaults),
         Err(unread) => Finding::unread("options", &unread),
     };
-    vec![runs.lateness(), runs.beside(), options]
+    let mut findings = vec![runs.lateness(), runs.beside(), options];
+    findings.extend(ineffective.finding());
+    findings
 }

@@ -1,5 +1,6 @@
 //! Table tests of the judgements: facts in, findings out.
 
+mod annotations;
 mod built_in;
 mod canary;
 mod cluster;

@@ -1,0 +1,46 @@
+//! Annotations under `cronwheel.dev/` without an effect, such as misspelled options.
+
+use serde_json::Value;
+
+use super::{
+    built_in::title,
+    finding::{Finding, Names, counted},
+};
+use crate::explain::{Annotated, annotation_remedies};
+
+/// The objects that have such annotations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ineffective(Names);
+
+impl Ineffective {
+    /// Adds a CronJob if it has some.
+    pub(super) fn add_cron_job(&mut self, cron_job: &Value) {
+        self.add(cron_job, Annotated::CronJob, title);
+    }
+
+    /// Adds a namespace if it has some.
+    pub(super) fn add_namespace(&mut self, namespace: &Value) {
+        let title = |namespace: &Value| {
+            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+            format!("namespace {name}")
+        };
+        self.add(namespace, Annotated::Namespace, title);
+    }
+
+    fn add(&mut self, object: &Value, annotated: Annotated, title: impl FnOnce(&Value) -> String) {
+        let remedies = annotation_remedies(object, annotated);
+        if !remedies.is_empty() {
+            self.0.add(|| format!("{} ({})", title(object), remedies.join(", ")));
+        }
+    }
+
+    /// Names them. `None` if there are none.
+    pub(super) fn finding(&self) -> Option<Finding> {
+        let Ineffective(objects) = self;
+        (!objects.is_empty()).then(|| {
+            let n_objects = counted(objects.len(), "object");
+            let reason = format!("{n_objects} with annotations under cronwheel.dev/ that have no effect: {objects}");
+            Finding::warning("annotations", reason, "correct their names, or remove them")
+        })
+    }
+}

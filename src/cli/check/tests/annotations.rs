@@ -1,0 +1,35 @@
+//! Annotations that have no effect.
+
+use serde_json::json;
+
+use super::{cron_job, line};
+use crate::cli::check::{annotations::Ineffective, options::Defaults};
+
+#[test]
+fn annotations_without_an_effect_are_named_with_what_mends_them() {
+    let shop = json!({"metadata": {"name": "shop", "annotations": {"cronwheel.dev/schedule": "@daily", "team": "a"}}});
+    let mut ineffective = Defaults::new(&Ok(vec![shop])).ineffective;
+    let annotated = |annotations| cron_job(json!({"metadata": {"annotations": annotations}}));
+    ineffective.add_cron_job(&annotated(
+        json!({"cronwheel.dev/spread": "10m", "cronwheel.dev/run-now-done": "t1"}),
+    ));
+    ineffective.add_cron_job(&annotated(
+        json!({"cronwheel.dev/missed-run": "skip", "cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z"}),
+    ));
+    assert_eq!(
+        line(&ineffective.finding().unwrap()),
+        "! annotations: 2 objects with annotations under cronwheel.dev/ that have no effect: namespace shop \
+         (cronwheel.dev/schedule: set it on each CronJob), shop/report (cronwheel.dev/freeze-until: set it on the \
+         namespace, cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?) -> correct their names, or remove \
+         them"
+    );
+}
+
+#[test]
+fn without_such_annotations_nothing_is_said() {
+    let mut ineffective = Ineffective::default();
+    ineffective.add_cron_job(&cron_job(
+        json!({"metadata": {"annotations": {"cronwheel.dev/spread": "10m"}}}),
+    ));
+    assert_eq!(ineffective.finding(), None);
+}

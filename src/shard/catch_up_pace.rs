@@ -60,19 +60,29 @@ impl CatchUpPace {
         }
     }
 
-    /// The place of a CronJob whose run, due at `start`, was missed: its former one, or a new one behind all others. Runs
-    /// that became due while the CronJob waited were not missed, so they need no place: they come as often as ever, and
-    /// would fill the queue faster than the pace empties it.
-    pub(super) fn place(&self, former: Option<PacePlace>, start: Timestamp, now: Timestamp) -> PacePlace {
+    /// The place of a CronJob that has missed runs: its former one, or a new one behind all others. When a slot becomes
+    /// due while it waits, the oldest run starts in its stead: otherwise such slots would come faster than the pace
+    /// starts them, or start all at once in the end. `next_start` returns the start of the first slot that starts later.
+    pub(super) fn place(
+        &self,
+        former: Option<PacePlace>,
+        next_start: impl Fn(Timestamp) -> Option<Timestamp>,
+        now: Timestamp,
+    ) -> PacePlace {
         // Who did not come to its place in time waited for something else.
         let former = former.filter(|place| now < after(place.at, MISSED_AFTER));
-        match former {
-            Some(place) if !place.is_used || place.since < start => place,
+        let place = match former {
+            Some(place) if !place.is_used => place,
             _ => PacePlace {
-                since: former.map_or(now, |place| place.since),
                 at: self.reserve(now),
                 is_used: false,
+                came_through: former.map_or(now, |place| place.came_through),
+                came: None,
             },
+        };
+        PacePlace {
+            came: next_start(place.came_through).filter(|start| *start <= now),
+            ..place
         }
     }
 
@@ -141,42 +151,74 @@ mod tests {
         assert_eq!(["00", "01"].map(|now| pace.reserve(at(now))), ["00.4", "01"].map(at));
     }
 
+    /// The next full ten seconds.
+    fn next_ten(start: Timestamp) -> Option<Timestamp> {
+        Timestamp::from_second(start.as_second() / 10 * 10 + 10).ok()
+    }
+
     #[test]
-    fn a_place_is_kept_until_it_is_used_and_renewed_for_runs_that_were_missed() {
-        let waits = |since, until, is_used| PacePlace {
-            since: at(since),
+    fn a_place_is_kept_until_it_is_used_and_slots_that_become_due_need_none() {
+        let waits = |until: &str, is_used, came_through: &str, came: Option<&str>| PacePlace {
             at: at(until),
             is_used,
+            came_through: at(came_through),
+            came: came.map(at),
         };
-        // The former place, the start of the run, the instant, and the place.
-        for (former, start, now, expected) in [
-            (None, "00", "10", waits("10", "10", false)),
-            (Some(waits("05", "20", false)), "00", "10", waits("05", "20", false)),
-            // The run of the next slot takes it.
-            (Some(waits("05", "20", false)), "08", "10", waits("05", "20", false)),
-            (Some(waits("05", "20", true)), "05", "20", waits("05", "20", false)),
-            (Some(waits("05", "20", true)), "05", "30", waits("05", "30", false)),
-            // The run came while the CronJob waited.
-            (Some(waits("05", "20", true)), "06", "30", waits("05", "20", true)),
+        // The former place, the instant, and the place.
+        for (former, now, expected) in [
+            (None, "15", waits("15", false, "15", None)),
+            (
+                Some(waits("40", false, "15", None)),
+                "19",
+                waits("40", false, "15", None),
+            ),
+            // A slot becomes due, and then another one.
+            (
+                Some(waits("40", false, "15", None)),
+                "20",
+                waits("40", false, "15", Some("20")),
+            ),
+            (
+                Some(waits("40", false, "15", Some("20"))),
+                "31",
+                waits("40", false, "15", Some("20")),
+            ),
+            (
+                Some(waits("40", false, "20", None)),
+                "31",
+                waits("40", false, "20", Some("30")),
+            ),
+            (
+                Some(waits("40", false, "30", None)),
+                "31",
+                waits("40", false, "30", None),
+            ),
+            // The next run needs the next place.
+            (
+                Some(waits("40", true, "30", None)),
+                "39",
+                waits("41", false, "30", None),
+            ),
         ] {
             let pace = CatchUpPace::new(1);
-            assert_eq!(
-                pace.place(former, at(start), at(now)),
-                expected,
-                "{former:?} {start} {now}"
-            );
+            if former.is_some() {
+                pace.reserve(at("40.8"));
+                pace.pace().asked = Timestamp::MIN;
+            }
+            assert_eq!(pace.place(former, next_ten, at(now)), expected, "{former:?} {now}");
         }
     }
 
     #[test]
     fn a_place_is_lost_after_a_minute() {
+        let none = |_: Timestamp| None;
         let pace = CatchUpPace::new(1);
-        let former = pace.place(None, at("00"), at("00"));
-        let in_time = pace.place(Some(former), at("00"), at("59.999"));
+        let former = pace.place(None, none, at("00"));
+        let in_time = pace.place(Some(former), none, at("59.999"));
         assert_eq!(in_time, former);
         let later = after(at("00"), MISSED_AFTER);
-        let late = pace.place(Some(former), at("00"), later);
-        assert_eq!((late.since, late.at), (later, later));
+        let late = pace.place(Some(former), none, later);
+        assert_eq!((late.came_through, late.at), (later, later));
     }
 
     #[test]

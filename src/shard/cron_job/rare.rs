@@ -8,12 +8,15 @@ use crate::shard::{panics::PanickedCronJob, seconds::Seconds};
 /// The place of a CronJob in the queue of missed runs (O-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacePlace {
-    /// The instant since which the CronJob has waited, for this place and for those immediately before.
-    pub(crate) since: Timestamp,
     /// The instant of the place.
     pub(crate) at: Timestamp,
     /// Whether a run has started at it.
     pub(crate) is_used: bool,
+    /// The start of the last slot that became due while the CronJob has waited and in whose stead a run has started;
+    /// before the first one, when the wait began.
+    pub(crate) came_through: Timestamp,
+    /// The start of the next such slot, if it has come: a run may start now, before the place.
+    pub(crate) came: Option<Timestamp>,
 }
 
 /// What is known of few CronJobs.
@@ -64,8 +67,10 @@ impl CronJobState {
     /// Notes that a run has started.
     pub(crate) fn use_place(&mut self) {
         let place = self.rare.as_deref_mut().and_then(|rare| rare.place.as_mut());
-        if let Some(place) = place {
-            place.is_used = true;
+        let Some(place) = place else { return };
+        match place.came.take() {
+            Some(came) => place.came_through = came,
+            None => place.is_used = true,
         }
     }
 

@@ -68,19 +68,22 @@ impl ShardState {
     /// The instant until which a missed run waits, so that `all` does not start them all at once.
     pub(super) fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job_mut(owner);
-        let schedule = &cron_job.record.schedule;
         let open = cron_job.open.as_ref()?;
         let is_at_its_time = cron_job.armed.get() == Some(open.slot);
         // The end of the run before sets its pace.
         let is_held_back = open.stage == SlotStage::HeldByForbid;
+        if is_at_its_time {
+            // No missed slot is before it.
+            cron_job.give_place_up();
+        }
+        let schedule = &cron_job.record.schedule;
         if !schedule.options().start_several() || is_at_its_time || is_held_back {
             return None;
         }
-        let place = self
-            .catch_up_pace
-            .place(cron_job.place(), schedule.start_of(open.slot), now);
+        let next_start = |start| Some(schedule.start_of(schedule.next_wanted(schedule.slots_until(start))?));
+        let place = self.catch_up_pace.place(cron_job.place(), next_start, now);
         cron_job.rare_mut().place = Some(place);
-        Some(place.at).filter(|at| now < *at)
+        Some(place.at).filter(|at| now < *at && place.came.is_none())
     }
 
     /// The instant since which Jobs have run that Forbid counts, if the options of the CronJob depend on it.

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::world::{World, at, complete, cron_job, hourly, job, schedule_with};
+use super::world::{World, at, complete, cron_job, hourly, job, schedule_with, uid};
 use crate::{
     schedule::after,
     shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, ResourceVersion},
 };
 
-/// Missed runs of other CronJobs reserve the next twenty seconds.
-fn reserve_twenty_seconds(world: &World) {
-    for _ in 0..100 {
+/// Missed runs of other CronJobs reserve the next seconds.
+fn reserve_seconds(world: &World, seconds: u32) {
+    for _ in 0..5 * seconds {
         world.shard.catch_up_pace.reserve(world.now);
     }
 }
 
-/// A CronJob that has missed 07:00 to 10:00 and starts the last three. Its first run waits from 10:59:50 until 11:00:10.
-fn waiting() -> World {
-    let mut world = World::on_standby("10:59:50", vec![hourly(&[("missed-runs", "all 3")])], vec![]);
-    reserve_twenty_seconds(&world);
+/// A CronJob that has missed 07:00 to 10:00 and starts the last three. It is 10:40, and its first run waits so long.
+fn waiting(seconds: u32) -> World {
+    let mut world = World::on_standby("10:40:00", vec![hourly(&[("missed-runs", "all 3")])], vec![]);
+    reserve_seconds(&world, seconds);
     world.lead();
     world.expect(&[]);
     world
@@ -40,23 +40,28 @@ fn created(world: &mut World) {
 }
 
 #[test]
-fn o_4_a_missed_run_that_waits_does_not_start_when_the_next_slot_is_due() {
-    let mut world = World::new("10:59:50", vec![hourly(&[("missed-runs", "all 3")])], vec![]);
-    assert_eq!(slots(&mut world), ["08:00:00"]);
-    reserve_twenty_seconds(&world);
-    world.created();
-    assert_eq!(world.effects().len(), 2, "an Event and the status");
+fn o_4_when_a_slot_becomes_due_the_oldest_run_starts_in_its_stead_and_the_place_stays() {
+    let mut world = waiting(30 * 60);
+    world.advance_to("10:59:59.9");
+    world.expect(&[]);
     world.advance_to("11:00:00");
-    world.expect(&[]);
-    world.advance_to("11:00:10.1");
-    world.expect(&[]);
-    world.advance_to("11:00:10.2");
     assert_eq!(slots(&mut world), ["09:00:00"]);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::Superseded),
+        2,
+        "07:00 and 08:00"
+    );
+    reserve_seconds(&world, 20);
     created(&mut world);
-    world.advance_to("11:00:10.4");
+    world.advance_to("11:09:59.9");
+    world.expect(&[]);
+    world.advance_to("11:10:00");
     assert_eq!(slots(&mut world), ["10:00:00"]);
-    // 11:00 was not missed: it came while the CronJob waited.
+    // 11:00 came while the CronJob waited. Its place is behind those of the others.
     created(&mut world);
+    world.advance_to("11:10:20.1");
+    world.expect(&[]);
+    world.advance_to("11:10:20.2");
     assert_eq!(slots(&mut world), ["11:00:00"]);
     created(&mut world);
     world.advance_to("12:00:00");
@@ -65,20 +70,41 @@ fn o_4_a_missed_run_that_waits_does_not_start_when_the_next_slot_is_due() {
 }
 
 #[test]
-fn o_4_a_cron_job_keeps_its_place_when_a_later_slot_takes_the_turn() {
-    let mut world = waiting();
-    world.advance_to("11:00:00");
-    world.expect(&[]);
-    assert_eq!(
-        world.shard.outcome_counts().outcome(InstantOutcome::Superseded),
-        2,
-        "07:00 and 08:00"
-    );
-    reserve_twenty_seconds(&world);
-    world.advance_to("11:00:09.9");
-    world.expect(&[]);
-    world.advance_to("11:00:10");
-    assert_eq!(slots(&mut world), ["09:00:00"]);
+fn o_4_slots_that_came_meanwhile_do_not_start_all_at_once() {
+    let record = CronJobRecord {
+        schedule: schedule_with("* * * * *", &[("missed-runs", "all 100")], 0),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("09:57:00")),
+            ..CronJobStatus::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::on_standby("10:00:30", vec![record], vec![]);
+    reserve_seconds(&world, 30 * 60);
+    world.lead();
+    let starts = run_until(&mut world, "10:40:00");
+    let slots: Vec<Timestamp> = starts.iter().map(|start| start.slot).collect();
+    let all: Vec<Timestamp> = (0..=42)
+        .map(|minute| after(at("09:58:00"), SignedDuration::from_mins(minute)))
+        .collect();
+    assert_eq!(slots, all);
+    assert_eq!(busiest_second(starts.iter()), 3, "the three places of the missed runs");
+    let on_time = starts.iter().filter(|start| start.slot == start.at);
+    assert_eq!(on_time.count(), 10, "10:31 to 10:40");
+}
+
+#[test]
+fn o_4_a_run_at_its_time_ends_the_wait() {
+    let record = CronJobRecord {
+        schedule: schedule_with("* * * * *", &[("missed-runs", "all 1")], 0),
+        ..hourly(&[])
+    };
+    let mut world = World::on_standby("10:00:30", vec![record], vec![]);
+    reserve_seconds(&world, 30 * 60);
+    world.lead();
+    assert_eq!(run_until(&mut world, "10:10:30").len(), 10, "10:01 to 10:10");
+    let owner = world.shard.index.find_cron_job(&uid("hello")).unwrap();
+    assert_eq!(world.shard.index.cron_job(owner).place(), None);
 }
 
 #[test]
@@ -98,14 +124,14 @@ fn o_4_the_answer_to_a_run_that_was_asked_for_does_not_end_the_wait() {
 
 #[test]
 fn o_4_a_refused_missed_run_keeps_its_place() {
-    let mut world = waiting();
-    world.advance_to("11:00:10");
-    assert_eq!(slots(&mut world), ["09:00:00"]);
-    reserve_twenty_seconds(&world);
+    let mut world = waiting(20);
+    world.advance_to("10:40:20");
+    assert_eq!(slots(&mut world), ["08:00:00"]);
+    reserve_seconds(&world, 20);
     world.refused("quota");
     world.effects();
-    world.advance_to("11:00:10.3");
-    assert_eq!(slots(&mut world), ["09:00:00"]);
+    world.advance_to("10:40:20.3");
+    assert_eq!(slots(&mut world), ["08:00:00"]);
 }
 
 #[test]
@@ -115,23 +141,23 @@ fn o_4_a_suspension_ends_the_wait_and_the_place() {
         resource_version: ResourceVersion(version),
         ..hourly(&[("missed-runs", "all 3")])
     };
-    let mut world = waiting();
+    let mut world = waiting(30 * 60);
     world.advance_to("10:59:55");
     world.apply(record(true, 11));
-    world.advance_to("11:00:12");
-    reserve_twenty_seconds(&world);
+    world.advance_to("11:10:12");
+    reserve_seconds(&world, 20);
     world.apply(record(false, 12));
     world.expect(&[]);
-    world.advance_to("11:00:31.9");
+    world.advance_to("11:10:31.9");
     world.expect(&[]);
-    world.advance_to("11:00:32");
+    world.advance_to("11:10:32");
     assert_eq!(slots(&mut world), ["09:00:00"]);
 }
 
 #[test]
 fn o_4_a_clock_that_is_set_back_ends_the_wait() {
-    let mut world = waiting();
-    world.jump_to("10:50:00");
+    let mut world = waiting(20);
+    world.jump_to("10:30:00");
     assert_eq!(slots(&mut world), ["08:00:00"]);
 }
 
@@ -144,7 +170,7 @@ fn o_4_a_run_that_forbid_held_back_starts_when_the_one_before_it_has_ended() {
     let mut world = World::new("10:30:00", vec![record], vec![]);
     assert_eq!(slots(&mut world), ["08:00:00"]);
     created(&mut world);
-    reserve_twenty_seconds(&world);
+    reserve_seconds(&world, 20);
     world.advance_to("10:30:05");
     let ended = JobRecord {
         resource_version: ResourceVersion(30),
@@ -200,18 +226,18 @@ fn o_4_after_an_outage_more_cron_jobs_than_the_pace_serves_in_a_period_run_at_th
         ..cron_job(&format!("job-{number}"))
     });
     let mut world = World::new("10:00:30", cron_jobs.collect(), vec![]);
-    let starts = run_until(&mut world, "10:12:30");
+    let starts = run_until(&mut world, "10:13:30");
     let is_late = |start: &&Start| start.slot < start.at;
     let last_late = starts.iter().filter(is_late).map(|start| start.at).max();
-    // Every two minutes each CronJob has a turn. At the fourth one, no missed slot is left that starts.
-    assert!(last_late.is_some_and(|last| last < at("10:08:30")), "{last_late:?}");
-    // Each run that has its turn is followed by at most five that came meanwhile.
-    let busiest = busiest_second(starts.iter().filter(is_late));
-    assert!(busiest <= 5 * 6, "{busiest} in a second");
-    let is_missed = |start: &&Start| start.slot < at("10:00:30");
-    let busiest = busiest_second(starts.iter().filter(is_missed));
+    // Every two minutes each CronJob has a place. At the fifth one, no missed slot is left.
+    assert!(last_late.is_some_and(|last| last < at("10:10:30")), "{last_late:?}");
+    // Nothing starts beyond what becomes due, at full minutes, and the pace.
+    let (at_minutes, between): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.at.as_second() % 60 == 0);
+    let busiest = busiest_second(between.into_iter());
     assert!(busiest <= 6, "{busiest} in a second");
-    for minute in 9..12 {
+    let busiest = busiest_second(at_minutes.into_iter());
+    assert!(busiest <= N_CRON_JOBS + 6, "{busiest} in a second");
+    for minute in 11..14 {
         let slot = after(at("10:00:00"), SignedDuration::from_mins(minute));
         let on_time = starts.iter().filter(|start| start.slot == slot && start.at == slot);
         assert_eq!(on_time.count(), N_CRON_JOBS, "{slot}");

@@ -217,14 +217,18 @@ impl Options {
             ..Options::NONE
         };
         for option in OptionName::OF_CRON_JOB {
-            let of_cron_job = own.iter().find(|(name, _)| *name == option).map(|(_, value)| value);
-            let of_namespace = || namespace.and_then(|namespace| namespace.default_of(option));
-            let Some(value) = of_cron_job.map(|value| &**value).or_else(of_namespace) else {
-                continue;
-            };
-            if let Err(problem) = options.set(option, value, schedule, hash) {
-                let invalid = InvalidOption::new(option, of_cron_job.is_none(), value, problem);
-                options.invalid.push(invalid);
+            let of_cron_job = own.iter().find(|(name, _)| *name == option);
+            let of_cron_job = of_cron_job.map(|(_, value)| (false, &**value));
+            let of_namespace = namespace.and_then(|namespace| Some((true, namespace.default_of(option)?)));
+            // An invalid value counts as absent.
+            for (is_of_namespace, value) in of_cron_job.into_iter().chain(of_namespace) {
+                match options.set(option, value, schedule, hash) {
+                    Ok(()) => break,
+                    Err(problem) => {
+                        let invalid = InvalidOption::new(option, is_of_namespace, value, problem);
+                        options.invalid.push(invalid);
+                    }
+                }
             }
         }
         options.own = own;

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     explain::GivenNamespaces,
     kube_api::{NamespaceSelector, http::USER_AGENT, objects::decode::Decoder, other_controllers::StatusWriter},
-    schedule::options::Options,
+    schedule::options::{InvalidOption, Options},
     shard::hash::spread_hash,
 };
 
@@ -60,9 +60,11 @@ impl Defaults {
         let options = record.schedule.options();
         let names = options.of_starts().into_iter().map(|option| {
             let annotation = option.annotation();
-            match annotations.get(annotation) {
-                Some(_) => annotation.to_owned(),
-                None => format!("{annotation} of the namespace"),
+            let is_invalid = |own: &InvalidOption| own.option == option && !own.is_of_namespace;
+            if annotations.get(annotation).is_some() && !options.invalid.iter().any(is_invalid) {
+                annotation.to_owned()
+            } else {
+                format!("{annotation} of the namespace")
             }
         });
         let names: Vec<String> = names.collect();

@@ -228,14 +228,16 @@ fn the_option_schedule_replaces_the_activations() {
     assert_eq!(*schedule("hello", "none", None).options(), Options::NONE);
 }
 
-/// The options of a CronJob of every hour in a namespace, each with this annotation.
-fn within(of_cron_job: (&str, &str), of_namespace: (&str, &str)) -> CronJobSchedule {
-    fn get<'a>((option, value): (&str, &'a str)) -> impl Fn(&str) -> Option<&'a str> {
-        let annotation = format!("cronwheel.dev/{option}");
-        move |name| (name == annotation).then_some(value)
+/// The options of a daily CronJob in a namespace, with these annotations.
+fn within(of_cron_job: (&str, &str), of_namespace: &[(&str, &str)]) -> CronJobSchedule {
+    fn get<'a>(annotations: &[(&str, &'a str)]) -> impl Fn(&str) -> Option<&'a str> {
+        move |name| {
+            let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
+            annotations.iter().find(named).map(|(_, value)| *value)
+        }
     }
     let schedule = CronJobSchedule::new("30 2 * * *", Some("Europe/Berlin"), &Zone::utc());
-    let mut schedule = schedule.with_options("hello", get(of_cron_job), u64::MAX / 2 + 1);
+    let mut schedule = schedule.with_options("hello", get(&[of_cron_job]), u64::MAX / 2 + 1);
     let namespace = NamespaceOptions::read(get(of_namespace));
     schedule.inherit(namespace.as_ref(), u64::MAX / 2 + 1);
     schedule
@@ -247,18 +249,18 @@ fn an_annotation_of_the_cron_job_wins_over_that_of_its_namespace() {
         (("", ""), ("spread", "10m"), Some(600)),
         (("spread", "4m"), ("spread", "10m"), Some(240)),
         (("spread", "none"), ("spread", "10m"), None),
-        (("spread", "ten"), ("spread", "10m"), None),
+        (("spread", "ten"), ("spread", "10m"), Some(600)),
         (("missed-runs", "skip"), ("spread", "10m"), Some(600)),
         (("", ""), ("on-resume", "skip"), None),
     ] {
-        let schedule = within(of_cron_job, of_namespace);
+        let schedule = within(of_cron_job, &[of_namespace]);
         assert_eq!(
             schedule.options().spread_seconds,
             spread_seconds,
             "{of_cron_job:?} in {of_namespace:?}"
         );
     }
-    let mut schedule = within(("missed-runs", "skip"), ("spread", "10m"));
+    let mut schedule = within(("missed-runs", "skip"), &[("spread", "10m")]);
     schedule.inherit(None, 0);
     assert_eq!(
         (schedule.options().spread_seconds, schedule.options().missed_runs),
@@ -267,10 +269,46 @@ fn an_annotation_of_the_cron_job_wins_over_that_of_its_namespace() {
 }
 
 #[test]
+fn an_invalid_annotation_of_the_cron_job_leaves_the_default_of_its_namespace() {
+    let of_namespace = [("spread", "10m"), ("missed-runs", "skip"), ("clock-change", "once")];
+    for (of_cron_job, expected, n_invalid) in [
+        (("spread", "ten"), (Some(600), CatchUp::Skip, ClockChange::Once), 1),
+        (
+            ("missed-runs", "All 3"),
+            (Some(600), CatchUp::Skip, ClockChange::Once),
+            1,
+        ),
+        (
+            ("clock-change", "Once"),
+            (Some(600), CatchUp::Skip, ClockChange::Once),
+            1,
+        ),
+        (
+            ("clock-change", "none"),
+            (Some(600), CatchUp::Skip, ClockChange::Literal),
+            0,
+        ),
+        (
+            ("missed-runs", "latest"),
+            (Some(600), CatchUp::Latest, ClockChange::Once),
+            0,
+        ),
+    ] {
+        let options = within(of_cron_job, &of_namespace).options().clone();
+        let found = (options.spread_seconds, options.missed_runs, options.clock_change);
+        assert_eq!((found, options.invalid.len()), (expected, n_invalid), "{of_cron_job:?}");
+    }
+    // Both are reported.
+    let both = within(("spread", "ten"), &[("spread", "25h")]);
+    let invalid = both.options().invalid.iter().map(|invalid| invalid.is_of_namespace);
+    assert_eq!(invalid.collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
 fn a_clock_change_of_the_namespace_begins_and_ends() {
     let skipped = "2026-03-28T12:00:00Z".parse().unwrap();
     let next = |schedule: &CronJobSchedule| schedule.next_run(skipped, skipped).unwrap().to_string();
-    let mut schedule = within(("", ""), ("clock-change", "once"));
+    let mut schedule = within(("", ""), &[("clock-change", "once")]);
     assert_eq!(next(&schedule), "2026-03-29T01:00:00Z");
     schedule.inherit(None, 0);
     assert_eq!(next(&schedule), "2026-03-30T00:30:00Z");
@@ -279,7 +317,7 @@ fn a_clock_change_of_the_namespace_begins_and_ends() {
 
 #[test]
 fn an_invalid_default_of_the_namespace_is_reported_for_its_cron_jobs() {
-    let invalid = |of_namespace| within(("", ""), of_namespace).options().invalid[0].to_string();
+    let invalid = |of_namespace| within(("", ""), &[of_namespace]).options().invalid[0].to_string();
     assert_eq!(
         invalid(("spread", "25h")),
         "annotation cronwheel.dev/spread of the namespace is \"25h\": it is longer than a day; a valid value is \"10m\"; \

@@ -125,20 +125,21 @@ const UNMANAGED: Known = Known {
 fn the_defaults_of_a_namespace_are_options_of_its_cron_jobs() {
     let shop = namespace(json!({"cronwheel.dev/spread": "10m", "cronwheel.dev/missed-runs": "skip"}));
     let defaults = Defaults::new(&Ok(vec![shop, json!({"metadata": {"name": "empty"}})]));
-    let plain = cron_job(json!({}));
+    // One has a value of its own that is invalid.
+    let inheriting = with_annotations(json!({"cronwheel.dev/missed-runs": "All 3"}));
     let switched_off = with_annotations(json!({
         "cronwheel.dev/spread": "none", "cronwheel.dev/missed-runs": "none", "cronwheel.dev/not-on": "holidays",
     }));
-    let elsewhere = with(plain.clone(), json!({"metadata": {"namespace": "empty"}}));
+    let elsewhere = with(inheriting.clone(), json!({"metadata": {"namespace": "empty"}}));
     let selected = Managed::Selected("cronwheel.dev/managed=true".to_owned());
     let expected = "! options: 2 CronJobs with options that change when something starts; 2 of them in namespaces that are \
                     not managed, where nobody follows these options: shop/report (cronwheel.dev/spread of the namespace, \
                     cronwheel.dev/missed-runs of the namespace), shop/report (cronwheel.dev/not-on) -> kubectl label \
                     namespace shop cronwheel.dev/managed=true";
-    let cron_jobs = [plain.clone(), switched_off, elsewhere];
+    let cron_jobs = [inheriting.clone(), switched_off, elsewhere];
     assert_eq!(finding_with(&defaults, &selected, &UNMANAGED, &cron_jobs), expected);
     // A late start that the default asks for is not late.
-    let offset = defaults.read(&plain).unwrap().offset;
+    let offset = defaults.read(&inheriting).unwrap().offset;
     assert!(
         SignedDuration::ZERO < offset && offset < SignedDuration::from_mins(10),
         "{offset}"

@@ -2,6 +2,7 @@
 
 mod catch_up;
 mod event_rules;
+mod resumed;
 mod run_now;
 mod tries;
 
@@ -21,7 +22,7 @@ use super::{
     calendar::{Calendar, local_text, span_text},
     check::refusals,
     explanation::{EventLine, Explained, Explanation, StatusChange},
-    reason::{Decision, Reason},
+    reason::Reason,
     recorded::{PRINTED_MAX, RecordedEvent},
     world::Subject,
 };
@@ -147,24 +148,6 @@ impl Block<'_> {
         lines(f, "note", &notes)?;
         lines(f, "option", &schedule.options().sentences(record.concurrency_policy))?;
         lines(f, "", &run_lines(record))
-    }
-
-    /// Describes the next run if `spec.suspend` became false now (B-6.6).
-    fn resumed_text(&self, calendar: &Calendar<'_>) -> String {
-        let Some(resumed) = &self.explanation.resumed else {
-            return String::new();
-        };
-        let in_text = |at: &Timestamp| format!("in {}, {}", span_text(self.now, *at), calendar.local(*at));
-        let next = calendar.next.first().map_or_else(|| "never".to_owned(), in_text);
-        let slot = resumed.slot.map(|slot| self.slot_text(slot)).unwrap_or_default();
-        match resumed.reason.meaning().decision {
-            Decision::Fire => format!("if it were resumed now: at once{slot}; then {next}"),
-            Decision::Skip => format!(
-                "if it were resumed now: not at once, since {}; then {next}",
-                resumed.message()
-            ),
-            Decision::Wait | Decision::Unknown => format!("if it were resumed now: {next}"),
-        }
     }
 
     fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,21 +4,22 @@
 //! when the shard has no more effects.
 
 mod cause;
+mod encoded;
 mod stage;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use self::stage::SyncStage;
+use self::{
+    encoded::{sent_job, status_change},
+    stage::SyncStage,
+};
 use super::{
     error::ExplainError,
-    explanation::{EventLine, Explanation, SentJob, StatusChange},
+    explanation::{EventLine, Explanation},
     reason::Reason,
     world::{Subject, World},
 };
 use crate::{
-    kube_api::objects::encode,
     schedule::policy::{ConcurrencyPolicy, Decision, SkipReason, Verdict},
     shard::{
         ContainedPanic, CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input,
@@ -70,13 +71,17 @@ pub(super) fn explain(
             is_suspended: false,
             ..record.clone()
         };
-        explanation.resumed = Some(Box::new(Trial::new(&resumed, world, assumed, now).run()?));
+        let mut trial = Trial::new(&resumed, world, assumed, now);
+        trial.suspended = Some(record);
+        explanation.resumed = Some(Box::new(trial.run()?));
     }
     Ok(explanation)
 }
 
 struct Trial<'a> {
     record: &'a CronJobRecord,
+    /// Its suspended form, whose end the shard sees.
+    suspended: Option<&'a CronJobRecord>,
     world: &'a World,
     assumed: AssumedCreate,
     now: Timestamp,
@@ -113,6 +118,7 @@ impl<'a> Trial<'a> {
         shard.decisions = Some(Vec::new());
         Trial {
             record,
+            suspended: None,
             world,
             assumed,
             now,
@@ -148,7 +154,9 @@ impl<'a> Trial<'a> {
     /// Sends both lists, as at the start of a run.
     fn list(&mut self) {
         self.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
-        self.input(Input::CronJobApplied(Box::new(self.record.clone())));
+        for record in self.suspended.into_iter().chain([self.record]) {
+            self.input(Input::CronJobApplied(Box::new(record.clone())));
+        }
         self.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
         self.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
         let world = self.world;
@@ -354,40 +362,6 @@ fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobCreate>) -> Opti
         (Decision::Start { .. } | Decision::Skip(_), None) => true,
     };
     verdicts.iter().rev().find(is_final).or(verdicts.last())
-}
-
-fn sent_job(order: &JobCreate) -> Result<SentJob, ExplainError> {
-    Ok(SentJob {
-        name: order.name.to_string(),
-        body: json(&encode::job_body(order, None).unwrap_or_default())?,
-    })
-}
-
-fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
-    serde_json::from_slice(text).map_err(ExplainError::Conversion)
-}
-
-fn status_change(before: &CronJobStatus, after: &CronJobStatus) -> Result<StatusChange, ExplainError> {
-    Ok(StatusChange {
-        before: status(before)?,
-        after: status(after)?,
-    })
-}
-
-/// Encodes a status as it is written. Unknown values of a Job are null or left out.
-fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
-    let mut status: Value = json(&encode::status_json(status))?;
-    let entries = status.get_mut("active").and_then(Value::as_array_mut);
-    for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
-        if entry.get("uid").and_then(Value::as_str) == Some(UNKNOWN_JOB) {
-            entry.insert("uid".to_owned(), Value::Null);
-        }
-        // A version that no API server assigned.
-        if entry.get("resourceVersion").and_then(Value::as_str) == Some("0") {
-            entry.remove("resourceVersion");
-        }
-    }
-    Ok(status)
 }
 
 #[cfg(test)]

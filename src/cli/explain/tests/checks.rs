@@ -365,6 +365,50 @@ fn b_6_6_a_suspended_cron_job_shows_its_run_if_resumed() {
 }
 
 #[test]
+fn o_3_a_suspended_cron_job_shows_what_on_resume_starts() {
+    let skipped =
+        "not at once, since the slot passed while the CronJob was held back, and cronwheel.dev/on-resume is skip";
+    for (on_resume, missed_runs, policy, expected) in [
+        ("skip", "latest", "Allow", skipped),
+        ("none", "skip", "Allow", skipped),
+        (
+            "latest",
+            "skip",
+            "Allow",
+            "at once, slot Tue 2026-05-05 09:30 UTC, 30m 5s ago",
+        ),
+        (
+            "all 2",
+            "latest",
+            "Allow",
+            "at once, slot Tue 2026-05-05 08:30 UTC, 1h 30m ago, and 1 later slot",
+        ),
+        (
+            "all",
+            "skip",
+            "Forbid",
+            "at once, slot Tue 2026-05-05 07:30 UTC, 2h 30m ago, and 2 later slots",
+        ),
+        (
+            "all",
+            "skip",
+            "Replace",
+            "at once, slot Tue 2026-05-05 09:30 UTC, 30m 5s ago",
+        ),
+    ] {
+        let changes = json!({
+            "metadata": {"annotations": {"cronwheel.dev/on-resume": on_resume, "cronwheel.dev/missed-runs": missed_runs}},
+            "spec": {"suspend": true, "schedule": "30 * * * *", "concurrencyPolicy": policy},
+            "status": {"lastScheduleTime": "2026-05-05T06:30:00Z"},
+        });
+        let line = labelled(&["             if it were resumed now: "], changes, &[]).concat();
+        let expected =
+            format!("             if it were resumed now: {expected}; then in 29m 55s, Tue 2026-05-05 10:30 UTC");
+        assert_eq!(line, expected, "{on_resume}, {missed_runs}");
+    }
+}
+
+#[test]
 fn b_9_7_a_short_deadline_is_explained() {
     let note = |seconds: i64| labelled(&["note"], json!({"spec": {"startingDeadlineSeconds": seconds}}), &[]);
     assert_eq!(

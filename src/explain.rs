@@ -23,6 +23,7 @@ mod error;
 mod explanation;
 mod json;
 mod namespaces;
+pub mod never;
 pub mod objects;
 mod reason;
 mod recorded;

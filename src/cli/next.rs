@@ -13,10 +13,11 @@ use self::answer::Answer;
 use super::error::CommandError;
 use crate::{
     explain::{
-        advice::{never_advice, refusal, schedule_advice, shown, zone_advice},
+        advice::{refusal, schedule_advice, shown, zone_advice},
         calendar::Calendar,
+        never::why_never,
     },
-    schedule::{CronJobSchedule, Schedule, Zone, options::OptionName},
+    schedule::{CronJobSchedule, Schedule, Zone},
 };
 
 /// Activations that one query may ask for: enough for three years of nights, and a bound on the work of one query.
@@ -142,29 +143,6 @@ fn problem(effective: &CronJobSchedule, calendar: &Calendar<'_>, from: Timestamp
         Some(refusal) => Some(format!("refused by the API server: {refusal}")),
         None if calendar.never_runs() => Some(format!("never: {}", why_never(effective, from))),
         None => None,
-    }
-}
-
-/// Why nothing runs after an instant, and the correction.
-fn why_never(effective: &CronJobSchedule, from: Timestamp) -> String {
-    let options = effective.options();
-    let schedule = effective.parsed.as_ref().ok();
-    let is_due = schedule.is_some_and(|schedule| schedule.next_after(from, &effective.default_zone).is_some());
-    match &options.not_on {
-        Some(not_on) if is_due => format!(
-            "the ConfigMap {} of the annotation {} excludes every run within five years; correct its dates",
-            not_on.name,
-            OptionName::NotOn.annotation()
-        ),
-        _ if options.has_schedules => format!(
-            "the schedules of the annotation {} match no instant within five years; correct them",
-            OptionName::Schedule.annotation()
-        ),
-        _ => format!(
-            "schedule {:?} matches no instant within five years; {}",
-            effective.text,
-            never_advice(&effective.text)
-        ),
     }
 }
 

@@ -162,6 +162,7 @@ impl Answer {
         Check {
             explained: &self.explained,
             broken: &self.broken,
+            now: self.now,
         }
     }
 
@@ -169,7 +170,7 @@ impl Answer {
     /// are asked for. `None` if there are none.
     pub fn defects(&self, with_cron_jobs: bool) -> Option<String> {
         let explained: &[Explained] = if with_cron_jobs { &self.explained } else { &[] };
-        check::defects(explained, self.broken.len())
+        check::defects(explained, self.broken.len(), self.now)
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::{
     tz::{Offset, TimeZone},
 };
 
+use super::never::search_limit;
 use crate::schedule::{
     CronJobSchedule, Schedule, Zone,
     change_day::{ChangeDay, walls},
@@ -166,7 +167,9 @@ impl<'a> Calendar<'a> {
         lines.extend(self.changes());
         lines.extend(self.excluded_lines());
         if self.never_runs() {
-            lines.push((0, "never: no instant within five years matches".to_owned()));
+            let limit = search_limit(self.effective);
+            let later = if limit.is_empty() { "later " } else { "" };
+            lines.push((0, format!("never: no {later}instant{limit} matches")));
         }
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect()

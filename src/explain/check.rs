@@ -2,12 +2,15 @@
 
 use std::fmt::{self, Display};
 
-use super::explanation::Explained;
+use jiff::Timestamp;
+
+use super::{explanation::Explained, never::why_over};
 
 /// One line for each document that cannot be read, and for each reason and refusal.
 pub(super) struct Check<'a> {
     pub(super) explained: &'a [Explained],
     pub(super) broken: &'a [String],
+    pub(super) now: Timestamp,
 }
 
 impl Display for Check<'_> {
@@ -15,16 +18,9 @@ impl Display for Check<'_> {
         for problem in self.broken {
             writeln!(f, "{problem}")?;
         }
-        for (subject, explanation) in unfit(self.explained) {
-            let title = &subject.title;
-            let reason = explanation.reason;
-            // The refusals say why the API server does not accept what the controller could not use.
-            if reason.is_unfit() && subject.refusals.is_empty() {
-                let (reason, message) = (reason.meaning().name, explanation.message());
-                writeln!(f, "{title}: {reason}: {message}")?;
-            }
-            for refusal in refusals(&subject.refusals) {
-                writeln!(f, "{title}: {refusal}")?;
+        for explained in self.explained {
+            for problem in problems(explained, self.now) {
+                writeln!(f, "{}: {problem}", explained.0.title)?;
             }
         }
         // They run as without the option.
@@ -38,14 +34,14 @@ impl Display for Check<'_> {
             }
         }
         let n_cron_jobs = self.explained.len();
-        let n_fit = n_cron_jobs - unfit(self.explained).count();
+        let n_fit = n_cron_jobs - n_unfit(self.explained, self.now);
         writeln!(f, "{n_fit} of {n_cron_jobs} CronJobs can run")
     }
 }
 
 /// Counts these CronJobs and the documents that cannot be read. `None` if there are none.
-pub(super) fn defects(explained: &[Explained], n_broken: usize) -> Option<String> {
-    let n_unfit = unfit(explained).count();
+pub(super) fn defects(explained: &[Explained], n_broken: usize, now: Timestamp) -> Option<String> {
+    let n_unfit = n_unfit(explained, now);
     let n_cron_jobs = explained.len();
     let of_cron_jobs = (n_unfit > 0)
         .then(|| format!("{n_unfit} of {n_cron_jobs} CronJobs can never run or would be refused by the API server"));
@@ -67,7 +63,20 @@ pub(super) fn refusals<'a>(refusals: impl IntoIterator<Item = &'a String>) -> Ve
         .collect()
 }
 
-fn unfit(explained: &[Explained]) -> impl Iterator<Item = &Explained> {
-    let is_unfit = |(subject, explanation): &&Explained| !subject.refusals.is_empty() || explanation.reason.is_unfit();
-    explained.iter().filter(is_unfit)
+fn n_unfit(explained: &[Explained], now: Timestamp) -> usize {
+    explained.iter().filter(|one| !problems(one, now).is_empty()).count()
+}
+
+/// Why a CronJob can never run, or the API server refuses it.
+fn problems((subject, explanation): &Explained, now: Timestamp) -> Vec<String> {
+    let reason = explanation.reason;
+    // The refusals say why the API server does not accept what the controller could not use.
+    let never = if !reason.is_unfit() {
+        why_over(subject, explanation, now)
+    } else if subject.refusals.is_empty() {
+        Some(format!("{}: {}", reason.meaning().name, explanation.message()))
+    } else {
+        None
+    };
+    never.into_iter().chain(refusals(&subject.refusals)).collect()
 }

@@ -191,7 +191,7 @@ impl Reason {
             Reason::Deleting => skip("Deleting", "B-6.1", "the CronJob is being deleted"),
             Reason::UnknownTimeZone => skip("UnknownTimeZone", "B-6.2", "spec.timeZone is not a known time zone"),
             Reason::UnparseableSchedule => skip("UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
-            Reason::NeverRuns => skip("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
+            Reason::NeverRuns => skip("NeverRuns", "B-6.5", "no instant matches the schedule"),
             Reason::Undecodable => Meaning::undecodable(),
         }
     }

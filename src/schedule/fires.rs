@@ -211,7 +211,7 @@ impl Schedule {
 
     /// Whether the activations may end without a fault of the schedule, because the option `schedule` names years
     /// (O-5.6).
-    pub(super) fn may_end(&self) -> bool {
+    pub fn may_end(&self) -> bool {
         self.as_lines()
             .is_some_and(|lines| lines.wall_after(i64::MIN).is_some())
     }

@@ -82,7 +82,7 @@ impl OptionName {
     pub const OF_NAMESPACE: [OptionName; 3] = [OptionName::Spread, OptionName::MissedRuns, OptionName::ClockChange];
 
     /// The annotation.
-    pub fn annotation(self) -> &'static str {
+    pub const fn annotation(self) -> &'static str {
         match self {
             OptionName::Spread => "cronwheel.dev/spread",
             OptionName::MissedRuns => "cronwheel.dev/missed-runs",

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::NextArgs;
 use crate::{
-    explain::{advice::zone_note, calendar::Calendar},
+    explain::{advice::zone_note, calendar::Calendar, never::search_limit},
     schedule::{CronJobSchedule, Schedule, Zone, describe, options::ExcludedDays, tzdb_version},
 };
 
@@ -30,8 +30,10 @@ pub(super) struct Answer {
     /// The days on which activations fall out in between, by the option `not-on`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     excluded: Vec<Excluded>,
-    /// Whether there are fewer activations than requested: none within five years (B-8.1).
+    /// Whether there are fewer activations than requested: none within five years (B-8.1), or ever (O-5.2).
     ends: bool,
+    #[serde(skip)]
+    search_limit: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,6 +105,7 @@ impl Answer {
             time_zone_data: tzdb_version(),
             from: Instant::new(from, zone),
             ends: calendar.next.len() < args.count as usize,
+            search_limit: search_limit(effective),
             activations: calendar.next.iter().map(activation).collect(),
             excluded: calendar.excluded().into_iter().map(excluded).collect(),
         }
@@ -129,7 +132,7 @@ impl Answer {
             writeln!(output, "{line}")?;
         }
         if self.ends && !calendar.next.is_empty() {
-            writeln!(output, "no further activation within five years")?;
+            writeln!(output, "no further activation{}", self.search_limit)?;
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use super::Trial;
 use crate::{
     explain::{
-        advice::{never_advice, schedule_advice, shown, zone_advice},
+        advice::{schedule_advice, shown, zone_advice},
         calendar::{days_text, local_text, span_text},
+        never::nothing_matches,
         objects::Origin,
         reason::Reason,
         world::JobFacts,
@@ -78,7 +79,7 @@ impl Trial<'_> {
             (Reason::UnparseableSchedule, _) => schedule_advice(&schedule.text),
             (Reason::UnknownTimeZone, Some(name)) => zone_advice(name),
             // The error of the built-in controller is about differences between slots.
-            (Reason::NeverRuns, _) => return never_advice(&schedule.text),
+            (Reason::NeverRuns, _) => return nothing_matches(schedule),
             _ => return error,
         };
         format!("{}; {advice}", shown(&error))

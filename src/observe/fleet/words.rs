@@ -7,7 +7,7 @@ use crate::{
         facts::CronJobFacts,
         words::{duration_short, thousands},
     },
-    schedule::{Schedule, Zone, describe::describe},
+    schedule::{Schedule, Zone, describe::describe, options::OptionName},
 };
 
 /// Formats a number of seconds by [`duration_short`].
@@ -49,6 +49,13 @@ pub(super) fn never_text(facts: &CronJobFacts) -> String {
     let text = &facts.schedule.text;
     match (&facts.schedule.zone, &facts.schedule.parsed) {
         (Some(Err(error)), _) => format!("{error}; it never runs"),
+        (_, Ok(schedule)) if facts.schedule.options().has_schedules => {
+            let date = if schedule.may_end() { "later date" } else { "such date" };
+            format!(
+                "annotation {}: no {date}; it never runs",
+                OptionName::Schedule.annotation()
+            )
+        }
         (_, Err(error)) => format!("the schedule {text} is invalid: {error}; it never runs"),
         (_, Ok(schedule)) => {
             let words = describe(schedule);

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::ShardState;
 use crate::{
     schedule::{
+        options::OptionName,
         policy::{Decision, SkipReason},
         quote,
     },
@@ -107,7 +108,13 @@ impl ShardState {
             }
             Decision::Skip(SkipReason::NeverRuns(error)) => {
                 self.report_once(owner, EventReason::InvalidSchedule, |record| {
-                    format!("invalid schedule: {} : {error}", record.schedule.text)
+                    let schedule = &record.schedule;
+                    if schedule.options().has_schedules {
+                        let annotation = OptionName::Schedule.annotation();
+                        format!("invalid schedule: annotation {annotation} : {error}")
+                    } else {
+                        format!("invalid schedule: {} : {error}", schedule.text)
+                    }
                 });
             }
             Decision::Skip(_) | Decision::Start { .. } => {}

@@ -178,8 +178,8 @@ fn cron_jobs_that_never_run_are_named_with_the_reason() {
             json!({"metadata": {"name": "a".repeat(53)}}),
         ],
         &[&format!(
-            "! can run: 3 CronJobs would never run: shop/c0 (NeverRuns: no instant matches spec.schedule (correct its day of \
-             month or its month)), shop/c1 (UnparseableSchedule: spec.schedule does not parse (unrecognized descriptor: \
+            "! can run: 3 CronJobs would never run: shop/c0 (NeverRuns: no instant matches the schedule (spec.schedule: correct \
+             its day of month or its month)), shop/c1 (UnparseableSchedule: spec.schedule does not parse (unrecognized descriptor: \
              @reboot; write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, \
              @weekly, @daily, @hourly, or @every with a duration such as 1h30m)), shop/c2 (Undecodable: the object cannot be \
              decoded: the CronJob starts nothing until it can, and then its latest slot (spec.suspend: invalid type: string \

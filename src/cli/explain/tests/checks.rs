@@ -220,7 +220,8 @@ fn check_fails_only_for_cron_jobs_that_cannot_run() {
     run_into(&list(&unfit), &["--check"], &mut listed).unwrap_err();
     assert_eq!(
         String::from_utf8(listed).unwrap(),
-        "CronJob default/a1: NeverRuns: no instant matches spec.schedule (correct its day of month or its month)\n\
+        "CronJob default/a1: NeverRuns: no instant matches the schedule (spec.schedule: correct its day of month or its \
+         month)\n\
          CronJob default/a2: refused by the API server: spec.schedule: Invalid value: \"@reboot\": unrecognized descriptor: \
          @reboot; write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, @weekly, \
          @daily, @hourly, or @every with a duration such as 1h30m\n\
@@ -360,7 +361,8 @@ fn b_6_6_a_suspended_cron_job_shows_its_run_if_resumed() {
     );
     assert_eq!(
         resumed(json!({"spec": {"schedule": "0 0 30 2 *"}})),
-        "not at once, since no instant matches spec.schedule (correct its day of month or its month); then never"
+        "not at once, since no instant matches the schedule (spec.schedule: correct its day of month or its month); then \
+         never"
     );
 }
 
@@ -405,6 +407,52 @@ fn o_3_a_suspended_cron_job_shows_what_on_resume_starts() {
         let expected =
             format!("             if it were resumed now: {expected}; then in 29m 55s, Tue 2026-05-05 10:30 UTC");
         assert_eq!(line, expected, "{on_resume}, {missed_runs}");
+    }
+}
+
+#[test]
+fn o_5_6_a_schedule_without_a_later_instant_is_named() {
+    let by_option = |schedule: &str| json!({"metadata": {"annotations": {"cronwheel.dev/schedule": schedule}}});
+    let suspended = with(by_option("0 0 3 1 1 * 2020"), json!({"spec": {"suspend": true}}));
+    let ended = "never: the schedules of the annotation cronwheel.dev/schedule match no later instant; correct them";
+    let nothing_of_option = "NeverRuns: no instant matches the schedule (annotation cronwheel.dev/schedule: correct its days \
+                             of month or its months)";
+    let nothing = "NeverRuns: no instant matches the schedule (spec.schedule: correct its day of month or its month)";
+    for (changes, problem, next) in [
+        (
+            by_option("0 0 3 1 1 * 2020"),
+            Some(ended),
+            "never: no later instant matches",
+        ),
+        (suspended, Some(ended), "none while spec.suspend is true"),
+        (
+            by_option("0 0 3 1 1 * 2040"),
+            None,
+            "in 4988d 16h, Sun 2040-01-01 03:00 UTC",
+        ),
+        // Its last slot is due.
+        (by_option("0 0 10 5 5 * 2026"), None, "never: no later instant matches"),
+        (
+            by_option("0 0 3 30 2 *"),
+            Some(nothing_of_option),
+            "never: no later instant matches",
+        ),
+        (
+            json!({"spec": {"schedule": "0 0 30 2 *"}}),
+            Some(nothing),
+            "never: no instant within five years matches",
+        ),
+    ] {
+        let mut listed = Vec::new();
+        let result = run_into(&cron_job(changes.clone()).to_string(), &["--check"], &mut listed);
+        let expected = match problem {
+            Some(problem) => format!("CronJob default/hello: {problem}\n0 of 1 CronJobs can run\n"),
+            None => "1 of 1 CronJobs can run\n".to_owned(),
+        };
+        assert_eq!(String::from_utf8(listed).unwrap(), expected);
+        assert_eq!(result.is_err(), problem.is_some(), "{changes}");
+        let line = labelled(&["next  "], changes, &[]).concat();
+        assert_eq!(line, format!("next         {next}"));
     }
 }
 

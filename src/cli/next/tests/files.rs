@@ -284,9 +284,23 @@ fn an_option_schedule_that_has_ended_is_named() {
     let (_, error) = run_on(&ended, &["-n", "1"]);
     assert_eq!(
         error.as_deref(),
-        Some(
-            "never: the schedules of the annotation cronwheel.dev/schedule match no instant within five years; correct them"
-        )
+        Some("never: the schedules of the annotation cronwheel.dev/schedule match no later instant; correct them")
+    );
+    let last = ended.replace("* 2026", "* 2027");
+    let (output, error) = run_on(&last, &["-n", "2"]);
+    assert!(output.ends_with("\nno further activation\n"), "{output}");
+    assert_eq!(error, None);
+    // The search for a date that the calendar does not exclude has an end.
+    let (output, _) = run_on(
+        &CALENDAR.replace(
+            "cronwheel.dev/not-on: holidays",
+            "cronwheel.dev/not-on: holidays, cronwheel.dev/schedule: 0 0 3 1 1 * 2027",
+        ),
+        &["-n", "2"],
+    );
+    assert!(
+        output.ends_with("\nno further activation within five years\n"),
+        "{output}"
     );
 }
 

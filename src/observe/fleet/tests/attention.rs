@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::script::{World, at, facts, schedule};
+use super::script::{World, at, facts, schedule, with_options};
 use crate::{
     observe::view::{Attention, Trouble},
     schedule::{CronJobSchedule, Zone},
@@ -121,12 +121,22 @@ fn a_loss_is_past_a_day_after_it_was_given_up() {
 
 #[test]
 fn a_schedule_that_never_matches_is_named() {
-    for (text, expected) in [
-        ("0 0 30 2 *", "0 0 30 2 *: "),
-        ("61 * * * *", "the schedule 61 * * * * is invalid: "),
+    for (text, options, expected) in [
+        ("0 0 30 2 *", "", "0 0 30 2 *: "),
+        ("61 * * * *", "", "the schedule 61 * * * * is invalid: "),
+        (
+            "0 * * * *",
+            "schedule=0 0 3 30 2 *",
+            "annotation cronwheel.dev/schedule: no such date; ",
+        ),
+        (
+            "0 * * * *",
+            "schedule=0 0 3 1 1 * 2020",
+            "annotation cronwheel.dev/schedule: no later date; ",
+        ),
     ] {
         let mut world = World::new(facts(), 50);
-        world.facts.schedule = schedule(text);
+        world.facts.schedule = with_options(text, options);
         world.play(WATCHED);
         let found = attention(&world).expect("trouble");
         assert_eq!(

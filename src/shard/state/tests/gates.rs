@@ -144,15 +144,23 @@ fn b_6_4_an_unparseable_schedule_is_reported_once() {
 
 #[test]
 fn b_6_5_a_schedule_without_activations_is_reported_once() {
-    let never = CronJobRecord {
-        schedule: schedule("0 0 31 2 *", None),
-        ..cron_job("hello")
-    };
-    let mut world = World::new("10:00:30", vec![never], vec![]);
-    world.expect(&[
-        "Warning InvalidSchedule: invalid schedule: 0 0 31 2 * : time difference between two schedules is less than 1 second",
-    ]);
-    assert_eq!(world.shard.next_wakeup(), None);
+    let get = |name: &str| (name == "cronwheel.dev/schedule").then_some("0 0 0 30 2 *");
+    for (schedule, named) in [
+        (schedule("0 0 31 2 *", None), "0 0 31 2 *"),
+        (
+            schedule("0 * * * *", None).with_options("hello", get, 0),
+            "annotation cronwheel.dev/schedule",
+        ),
+    ] {
+        let never = CronJobRecord {
+            schedule,
+            ..cron_job("hello")
+        };
+        let mut world = World::new("10:00:30", vec![never], vec![]);
+        let why = "time difference between two schedules is less than 1 second";
+        world.expect(&[&format!("Warning InvalidSchedule: invalid schedule: {named} : {why}")]);
+        assert_eq!(world.shard.next_wakeup(), None);
+    }
 }
 
 #[test]

@@ -25,6 +25,9 @@ const EXAMPLE: &str = "2026-12-24..2026-12-26 Christmas";
 /// Longest note and longest part of an invalid line that is kept, in bytes.
 const NOTE_MAX_BYTES: usize = 64;
 
+/// The length of a date, such as `2026-12-25`.
+const DATE_BYTES: usize = 10;
+
 const EPOCH: Date = civil::date(1970, 1, 1);
 
 /// A day, by its number since 1970-01-01.
@@ -207,10 +210,14 @@ fn entry(line: &str) -> Result<ExcludedDays, &'static str> {
     if last < first {
         return Err("is a range whose end is before its beginning");
     }
-    if begins_with_date(note) {
-        return Err("has a second date; write a range without spaces, and each other date in a line of its own");
+    let note = note.trim();
+    if has_date(note) && !note.starts_with('#') {
+        return Err(
+            "has a second date; write a range without spaces, each other date in a line of its own, and # before a note \
+             with a date",
+        );
     }
-    let note = note.trim().trim_start_matches('#').trim_start();
+    let note = note.trim_start_matches('#').trim_start();
     Ok(ExcludedDays {
         first,
         last,
@@ -218,27 +225,22 @@ fn entry(line: &str) -> Result<ExcludedDays, &'static str> {
     })
 }
 
-/// Whether a note begins like the end of a range: with a date, perhaps after a sign between two dates.
-fn begins_with_date(note: &str) -> bool {
-    const SIGNS: [&str; 7] = ["...", "..", "-", "–", "—", ",", "to "];
-    let note = note.trim_start();
-    let after_sign = SIGNS.iter().find_map(|sign| note.strip_prefix(sign));
-    let rest = after_sign.unwrap_or(note).trim_start();
-    let date = rest.split(|character: char| character != '-' && !character.is_alphanumeric());
-    date.take(1).any(is_date_form)
+/// Whether a text has something in the form of a date, such as the end of a range after any word or sign.
+fn has_date(text: &str) -> bool {
+    text.as_bytes().windows(DATE_BYTES).any(is_date_form)
 }
 
-fn is_date_form(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().enumerate().all(|(place, byte)| match place {
-            4 | 7 => byte == b'-',
+fn is_date_form(text: &[u8]) -> bool {
+    text.len() == DATE_BYTES
+        && text.iter().enumerate().all(|(place, byte)| match place {
+            4 | 7 => *byte == b'-',
             _ => byte.is_ascii_digit(),
         })
 }
 
 /// The day of a date as `2026-12-25`.
 fn day(text: &str) -> Option<Day> {
-    let date: Date = text.parse().ok().filter(|_| is_date_form(text))?;
+    let date: Date = text.parse().ok().filter(|_| is_date_form(text.as_bytes()))?;
     let since_epoch = EPOCH.until(date).ok()?;
     Some(since_epoch.get_days().into())
 }

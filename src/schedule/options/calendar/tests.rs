@@ -95,14 +95,22 @@ fn a_second_date_is_no_note() {
         (" to be moved", true),
         (" ..", true),
         (" # 2026-12-26 follows", true),
-        (" moved to 2026-12-26", true),
-        (" 2026-12-26x", true),
+        (" through 2026-12-26", false),
+        (" until 2026-12-26", false),
+        (" bis 2026-12-26", false),
+        (" & 2026-12-26", false),
+        (" / 2026-12-26", false),
+        (" … 2026-12-26", false),
+        (" Christmas, 2026-12-26 Boxing Day", false),
+        (" 2026-12-26T00:00:00Z", false),
+        (" #2026-12-26", true),
+        (" 2026-12-2", true),
         (" 2026 is over", true),
     ] {
         let line = format!("2026-12-24{rest}");
         let expected = format!(
-            "key \"dates\", line 1: {line:?} has a second date; write a range without spaces, and each other date in a line \
-             of its own; a valid line is \"2026-12-24..2026-12-26 Christmas\""
+            "key \"dates\", line 1: {line:?} has a second date; write a range without spaces, each other date in a line of \
+             its own, and # before a note with a date; a valid line is \"2026-12-24..2026-12-26 Christmas\""
         );
         match read(&line) {
             Ok(calendar) => assert!(is_note && calendar.stretches().len() == 1, "{line}"),

@@ -205,8 +205,13 @@ impl Objects {
         }
     }
 
-    /// Adds a document. `kind` is that of the items of a list, which need not have one.
+    /// Adds a document. `kind` is that of an object of `batch/v1` that need not have one.
     pub fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) {
+        self.take_typed(place, document, kind.map(|kind| (kind, "batch/v1")));
+    }
+
+    /// Adds a document. An object that lacks kind and version has this one: the items of a list need none.
+    fn take_typed(&mut self, place: &str, document: Document<'_>, implied: Option<(&str, &str)>) {
         let Document { mut value, text } = document;
         let no_object =
             |problem| format!("{place} {problem}; give Kubernetes objects, with apiVersion, kind, metadata and spec");
@@ -216,8 +221,8 @@ impl Objects {
         let Some(members) = value.as_object_mut() else {
             return self.broken.push(no_object("is not an object"));
         };
-        if let Some(kind) = kind {
-            for (member, value) in [("kind", kind), ("apiVersion", "batch/v1")] {
+        if let Some((kind, version)) = implied {
+            for (member, value) in [("kind", kind), ("apiVersion", version)] {
                 if members.get(member).is_none_or(Value::is_null) {
                     members.insert(member.to_owned(), value.into());
                 }
@@ -229,7 +234,8 @@ impl Objects {
         if let Some(item_kind) = kind.strip_suffix("List")
             && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
         {
-            let item_kind = (!item_kind.is_empty()).then_some(item_kind);
+            let version = value["apiVersion"].as_str().unwrap_or("batch/v1");
+            let implied = (!item_kind.is_empty()).then_some((item_kind, version));
             let texts: Vec<&RawValue> = member_texts(text)
                 .get("items")
                 .and_then(|items| serde_json::from_str(items.get()).ok())
@@ -237,7 +243,7 @@ impl Objects {
             for (position, value) in items.into_iter().enumerate() {
                 let text = texts.get(position).map(|text| text.get());
                 let place = format!("item {} of {place}", position + 1);
-                self.take(&place, Document { value, text }, item_kind);
+                self.take_typed(&place, Document { value, text }, implied);
             }
             return;
         }

@@ -26,6 +26,37 @@ fn annotations_without_an_effect_are_noted() {
     assert!(checked.ends_with("1 of 1 CronJobs can run\n"), "{checked}");
 }
 
+/// Lists as `kubectl get --raw` prints them: their items have neither kind nor version.
+#[test]
+fn items_of_a_list_have_its_version() {
+    let holidays = json!({"metadata": {"name": "holidays", "namespace": "default",
+        "labels": {"cronwheel.dev/calendar": "true"}}, "data": {"dates": "2026-05-06"}});
+    let mut item = cron_job(json!({"metadata": {"annotations": {"cronwheel.dev/not-on": "holidays"}}}));
+    item.as_object_mut()
+        .unwrap()
+        .retain(|name, _| name != "kind" && name != "apiVersion");
+    let namespace = json!({"metadata": {"name": "default", "annotations": {"cronwheel.dev/missed-runs": "skip"}}});
+    let lists = [
+        json!({"kind": "NamespaceList", "apiVersion": "v1", "items": [namespace]}),
+        json!({"kind": "ConfigMapList", "apiVersion": "v1", "items": [holidays]}),
+        json!({"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "web"}}]}),
+        json!({"kind": "CronJobList", "apiVersion": "batch/v1", "items": [item]}),
+    ];
+    let printed = run_on(&lists.map(|list| list.to_string()).join("\n"), &[]).unwrap();
+    for sentence in [
+        "missed-runs: a slot that has not started 60 s after its time does not start\n",
+        "not-on: nothing starts on the dates of the ConfigMap holidays\n",
+    ] {
+        assert!(printed.output.contains(sentence), "{}", printed.output);
+    }
+    let left_out = printed.notes.lines().filter(|note| note.contains(" left out "));
+    assert!(
+        left_out.eq(["cronwheel: note: v1 Pod left out (1): only batch/v1 CronJobs and Jobs are used, with namespaces and calendars"]),
+        "{}",
+        printed.notes
+    );
+}
+
 /// The explanation of a text, as JSON.
 #[track_caller]
 fn run_json_text(input: &str) -> Value {

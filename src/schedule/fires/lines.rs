@@ -33,7 +33,7 @@ pub enum SchedulesError {
     /// The lists of values are too long.
     #[error("more than {COMMAS_MAX} commas; write ranges such as 0-30 or steps such as */5")]
     TooManyCommas,
-    /// The text has only white space.
+    /// The text has only white space and comments.
     #[error("no schedule; write one in each line, such as 0 30 2 * * *")]
     Empty,
     /// A schedule does not parse.
@@ -55,16 +55,18 @@ pub(in crate::schedule) struct Lines {
 }
 
 impl Lines {
-    /// Parses the text of the option: one schedule a line. Lines of white space do not count.
+    /// Parses the text of the option: one schedule a line. Lines of white space and comments do not count.
     pub(in crate::schedule) fn parse(text: &str, zone: Option<Zone>) -> Result<Lines, SchedulesError> {
         if text.len() > SCHEDULES_MAX_BYTES {
             return Err(SchedulesError::TooLong);
         }
-        if text.matches(',').count() > COMMAS_MAX {
+        // Messages have the value without white space around it, so the number is that of a line in there.
+        let numbered = text.trim().lines().zip(1..).map(|(text, number)| (text.trim(), number));
+        let is_schedule = |(text, _): &(&str, usize)| !text.is_empty() && !text.starts_with('#');
+        let filled: Vec<(&str, usize)> = numbered.filter(is_schedule).collect();
+        if filled.iter().map(|(text, _)| text.matches(',').count()).sum::<usize>() > COMMAS_MAX {
             return Err(SchedulesError::TooManyCommas);
         }
-        let numbered = text.lines().zip(1..).map(|(text, number)| (text.trim(), number));
-        let filled: Vec<(&str, usize)> = numbered.filter(|(text, _)| !text.is_empty()).collect();
         if filled.is_empty() {
             return Err(SchedulesError::Empty);
         }

@@ -39,7 +39,7 @@ fn literal(text: &str, zone_name: &str, from: &str, expected: &[&str]) {
 fn the_activations_are_those_of_each_line_o_5_1() {
     let both = ["2026-12-01T02:30:15Z", "2026-12-01T12:00:00Z", "2026-12-02T02:30:15Z"];
     literal(
-        "15 30 2 * * *\n\n  0 0 12 1 * *\r\n",
+        "# nights\n15 30 2 * * *\n\n  # L, W and #\r\n  0 0 12 1 * *\r\n",
         "UTC",
         "2026-11-30T12:00:00Z",
         &both,
@@ -106,14 +106,16 @@ fn an_option_that_cannot_be_used_is_refused_o_5_4() {
         assert_eq!(error.to_string(), expected, "{text:?}");
     }
     refused("\n \n", "no schedule; write one in each line, such as 0 30 2 * * *");
+    refused("# later\n", "no schedule; write one in each line, such as 0 30 2 * * *");
     refused(&"0 0 0 * * *\n".repeat(17), "more than 16 schedules");
     refused(&" ".repeat(4_097), "longer than 4096 bytes");
     refused(
         &format!("0 0 0 * * * *{}", ",*".repeat(513)),
         "more than 512 commas; write ranges such as 0-30 or steps such as */5",
     );
+    // The message about the annotation has its value without the lines of white space before the first line.
     refused(
-        "0 0 0 * * *\n\n30 2 * * *",
+        "\n \n0 0 0 * * *\n# one more\n30 2 * * *",
         "line 3: 5 fields instead of 6 or 7; write second, minute, hour, day of month, month, day of week and, if \
          needed, year",
     );

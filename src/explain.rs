@@ -22,6 +22,7 @@ mod check;
 mod error;
 mod explanation;
 mod json;
+mod misplaced;
 mod namespaces;
 pub mod never;
 pub mod objects;

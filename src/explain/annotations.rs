@@ -71,14 +71,14 @@ fn remedy(name: &str, annotated: Annotated) -> Option<String> {
     })
 }
 
-fn of_cron_job() -> Vec<&'static str> {
+pub(super) fn of_cron_job() -> Vec<&'static str> {
     let thresholds = Threshold::ALL.map(Threshold::annotation);
     let options = OptionName::OF_CRON_JOB.map(OptionName::annotation);
     let others = [RUN_DONE_ANNOTATION, ALERTS_ANNOTATION];
     options.into_iter().chain(thresholds).chain(others).collect()
 }
 
-fn of_namespace() -> Vec<&'static str> {
+pub(super) fn of_namespace() -> Vec<&'static str> {
     let options = OptionName::OF_NAMESPACE.map(OptionName::annotation);
     let others = [
         OptionName::FreezeUntil.annotation(),

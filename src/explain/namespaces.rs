@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     annotations::{Annotated, annotation_notes},
+    misplaced::misplaced_notes,
     objects::name_of,
 };
 use crate::{
@@ -31,7 +32,8 @@ impl GivenNamespaces {
         let annotations = namespace.pointer("/metadata/annotations");
         let get = |name: &str| annotations?.get(name)?.as_str();
         let options = NamespaceOptions::read(get);
-        let notes = annotation_notes(namespace, Annotated::Namespace);
+        let mut notes = annotation_notes(namespace, Annotated::Namespace);
+        notes.extend(misplaced_notes(namespace, Annotated::Namespace));
         let is_used = options.is_some() || !notes.is_empty();
         if let Some(options) = options {
             self.options.insert(name_of(namespace).into(), options);

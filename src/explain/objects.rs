@@ -13,6 +13,7 @@ use serde_json::{Value, value::RawValue};
 use super::{
     annotations::{Annotated, annotation_notes},
     calendars::{GivenCalendars, unread_note},
+    misplaced::misplaced_notes,
     namespaces::GivenNamespaces,
     recorded::RecordedEvent,
     yaml,
@@ -296,6 +297,7 @@ impl Objects {
     /// Sentences about the annotations of a CronJob and its namespace that have no effect.
     pub fn annotation_notes(&self, cron_job: &Value) -> Vec<String> {
         let mut notes = annotation_notes(cron_job, Annotated::CronJob);
+        notes.extend(misplaced_notes(cron_job, Annotated::CronJob));
         notes.extend_from_slice(self.namespaces.notes(namespace_of(cron_job)));
         notes
     }

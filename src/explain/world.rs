@@ -13,6 +13,7 @@ use serde_json::{
 use super::{
     annotations::{Annotated, annotation_notes},
     calendars::{GivenCalendars, unread_note},
+    misplaced::misplaced_notes,
     namespaces::GivenNamespaces,
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
     recorded::{RecordedEvent, last_change},
@@ -285,7 +286,9 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         name: name_of(&object.value).to_owned(),
         title,
         record,
-        annotation_notes: annotation_notes(&object.value, Annotated::CronJob),
+        annotation_notes: [annotation_notes, misplaced_notes]
+            .map(|notes| notes(&object.value, Annotated::CronJob))
+            .concat(),
         notes,
         refusals,
         changed: last_change(&object.value),

@@ -7,11 +7,16 @@ fn annotations_without_an_effect_are_noted() {
     let annotations = json!({"cronwheel.dev/spreads": "1m", "cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z"});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "default", "annotations": {"cronwheel.dev/not-on": "holidays"}}});
-    let objects = [cron_job(json!({"metadata": {"annotations": annotations}})), namespace];
+    let labels = json!({"cronwheel.dev/missed-runs": "skip"});
+    let objects = [
+        cron_job(json!({"metadata": {"annotations": annotations, "labels": labels}})),
+        namespace,
+    ];
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let sentences = [
         "annotation cronwheel.dev/freeze-until has no effect on a CronJob; set it on the namespace",
         "annotation cronwheel.dev/spreads has no effect; did you mean cronwheel.dev/spread?",
+        "label cronwheel.dev/missed-runs has no effect; set it as an annotation",
         "annotation cronwheel.dev/not-on of the namespace has no effect; set it on each CronJob",
     ];
     let printed = run_on(&list, &[]).unwrap().output;
@@ -54,6 +59,23 @@ fn items_of_a_list_have_its_version() {
         left_out.eq(["cronwheel: note: v1 Pod left out (1): only batch/v1 CronJobs and Jobs are used, with namespaces and calendars"]),
         "{}",
         printed.notes
+    );
+}
+
+#[test]
+fn an_annotation_that_is_no_text_hides_no_other() {
+    let changes = json!({"metadata": {"annotations": {
+        "cronwheel.dev/pass-scheduled-time": true, "cronwheel.dev/spread": "2m", "cronwheel.dev/not-on": "",
+        "cronwheel.dev/late-after-seconds": 5,
+    }}});
+    let printed = run_on(&cron_job(changes.clone()).to_string(), &[]).unwrap().output;
+    assert!(printed.contains("in a window of 2m\n"), "{printed}");
+    let mut checked = Vec::new();
+    run_into(&cron_job(changes).to_string(), &["--check"], &mut checked).unwrap_err();
+    let checked = String::from_utf8(checked).unwrap();
+    assert!(
+        checked.contains(": InvalidOption: annotation cronwheel.dev/not-on is \"\": "),
+        "{checked}"
     );
 }
 

@@ -347,7 +347,7 @@ metadata:
     cronwheel.dev/missed-run: skip
     cronwheel.dev/run-now-done: a
     cronwheel.dev/whatever: \"1\"
-spec: {schedule: 0 * * * *, jobTemplate: {}}
+spec: {schedule: 0 * * * *, jobTemplate: {metadata: {annotations: {cronwheel.dev/spread: 10m}}}}
 ";
 
 #[test]
@@ -360,6 +360,7 @@ fn annotations_without_an_effect_are_noted() {
             "note: annotation cronwheel.dev/freeze-until has no effect on a CronJob; set it on the namespace",
             "note: annotation cronwheel.dev/missed-run has no effect; did you mean cronwheel.dev/missed-runs?",
             "note: annotation cronwheel.dev/whatever has no effect; cronwheel has none of this name",
+            "note: annotation cronwheel.dev/spread of spec.jobTemplate has no effect; set it on the CronJob",
             "note: annotation cronwheel.dev/on-resume of the namespace has no effect; set it on each CronJob",
         ]
     );

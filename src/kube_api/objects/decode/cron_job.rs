@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     Content, DecodeError, Decoder, Received, ReceivedCronJob, UndecodableCronJob,
     metadata::Head,
+    namespace::texts_in,
     parse::{FieldError, Text, parse},
     template::{RawTemplate, job_template},
 };
@@ -244,7 +245,7 @@ fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
     if !annotations.contains("-after-seconds") && !annotations.contains(ALERTS_ANNOTATION) {
         return thresholds;
     }
-    let annotations: BTreeMap<String, String> = serde_json::from_str(annotations).unwrap_or_default();
+    let annotations = texts_in(annotations);
     for threshold in Threshold::ALL {
         if let Some(value) = annotations.get(threshold.annotation()) {
             thresholds.set(threshold, value);
@@ -272,7 +273,7 @@ fn owner(labels: &str, label: &str) -> Option<Box<Owner>> {
 /// Decodes the annotations with options. Most CronJobs have none, which is a cheap check.
 fn options(annotations: &str) -> Option<BTreeMap<String, String>> {
     let may_have = Options::may_be_in(annotations);
-    may_have.then(|| serde_json::from_str(annotations).unwrap_or_default())
+    may_have.then(|| texts_in(annotations))
 }
 
 /// An entry of `metadata.managedFields`, without the fields themselves.

@@ -48,6 +48,14 @@ pub(super) fn texts(values: BTreeMap<String, Field<Text<'_>>>) -> BTreeMap<Strin
     texts.collect()
 }
 
+/// The annotations that are texts. An API server has no others, but a file may.
+pub(super) fn texts_in(annotations: &str) -> BTreeMap<String, String> {
+    let annotations = texts(serde_json::from_str(annotations).unwrap_or_default()).into_iter();
+    annotations
+        .map(|(name, Text(value))| (name, value.into_owned()))
+        .collect()
+}
+
 impl Received<NamespaceContent> {
     /// Returns the name and the options without a copy; `None` without a name.
     pub fn into_parts(self) -> Option<(Box<str>, Option<Box<NamespaceOptions>>)> {

@@ -380,7 +380,10 @@ fn thresholds_of_trouble_are_read_from_annotations() {
             r#"{"cronwheel.dev/late-after-seconds":"soon"}"#,
             &[(Threshold::Late, "soon")],
         ),
-        (r#"{"cronwheel.dev/late-after-seconds":90}"#, &[]),
+        (
+            r#"{"cronwheel.dev/late-after-seconds":90,"cronwheel.dev/blocked-after-seconds":"1"}"#,
+            &[(Threshold::Blocked, "1")],
+        ),
     ] {
         let record = read(annotations);
         assert_eq!(record.trouble_thresholds, expected(values), "{annotations}");

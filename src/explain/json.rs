@@ -44,6 +44,8 @@ struct Answer<'a> {
     next_wakeup: Option<String>,
     /// The end of the freeze that holds the CronJob back.
     frozen_until: Option<String>,
+    /// The reason of that freeze.
+    freeze_reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +107,7 @@ fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEven
         next_runs: schedule
             .map(|schedule| next_runs(schedule, explanation, frozen.as_ref()))
             .unwrap_or_default(),
+        freeze_reason: frozen.and(subject.freeze_reason.as_deref()),
         frozen_until: instant(frozen.map(|frozen| frozen.until)),
     }
 }

@@ -66,6 +66,12 @@ impl GivenNamespaces {
         Some(self.options.get(namespace)?.freeze.as_ref()?.until)
     }
 
+    /// The reason of the freeze of a namespace, if it has one.
+    pub(super) fn freeze_reason(&self, namespace: &str) -> Option<&str> {
+        let freeze = self.options.get(namespace)?.freeze.as_ref()?;
+        Some(&*freeze.reason).filter(|reason| !reason.is_empty())
+    }
+
     /// A sentence about the freeze of a namespace that is not over at an instant.
     pub(super) fn freeze_text(&self, namespace: &str, at: Timestamp) -> Option<String> {
         let freeze = self

@@ -72,6 +72,8 @@ pub(super) struct Subject {
     pub(super) changed: Option<Timestamp>,
     /// The end of the freeze of its namespace, also if it has passed.
     pub(super) frozen_until: Option<Timestamp>,
+    /// The reason of that freeze.
+    pub(super) freeze_reason: Option<String>,
     /// Whether the uid, which determines the offset of `spread`, is not given.
     has_no_uid: bool,
 }
@@ -191,6 +193,7 @@ impl World {
     /// Gives a CronJob the defaults and the freeze of its namespace.
     pub(super) fn inherit(&self, subject: &mut Subject) {
         subject.frozen_until = self.namespaces.frozen_until(&subject.namespace);
+        subject.freeze_reason = self.namespaces.freeze_reason(&subject.namespace).map(str::to_owned);
         if let Ok(record) = &mut subject.record {
             let (namespace, hash) = (&record.identity.namespace, spread_hash(&record.identity.uid));
             self.namespaces.inherit(namespace, &mut record.schedule, hash);
@@ -293,6 +296,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         refusals,
         changed: last_change(&object.value),
         frozen_until: None,
+        freeze_reason: None,
         has_no_uid,
     })
 }

@@ -72,7 +72,9 @@ fn the_next_runs_are_those_that_a_freeze_does_not_hold_back() {
         let mut objects = Objects::new(Origin::Cluster);
         objects.take("the CronJob", Document::of_value(cron_job), Some("CronJob"));
         objects.take_namespace(&json!({"metadata": {
-            "name": "shop", "annotations": {"cronwheel.dev/freeze-until": until},
+            "name": "shop", "annotations": {
+                "cronwheel.dev/freeze-until": until, "cronwheel.dev/freeze-reason": "move to\n the \u{1b}[1mother region",
+            },
         }}));
         let question = Question {
             input: "hello",
@@ -91,7 +93,14 @@ fn the_next_runs_are_those_that_a_freeze_does_not_hold_back() {
     let next = "next         frozen until Thu 2026-05-07 06:00 UTC: 2 runs before it do not start at their times; the latest \
                 run before it starts then\n             in 2d 1h, Thu 2026-05-07 10:00 UTC\n";
     assert!(text.contains(next), "{text}");
-    assert_eq!(document["frozenUntil"], "2026-05-07T06:00:00Z");
+    assert!(
+        text.contains(" (until 2026-05-07T06:00:00Z: move to the [1mother region)\n"),
+        "{text}"
+    );
+    assert_eq!(
+        (&document["frozenUntil"], &document["freezeReason"]),
+        (&json!("2026-05-07T06:00:00Z"), &json!("move to the [1mother region"))
+    );
     assert_eq!(
         document["nextRuns"],
         json!(["2026-05-07T10:00:00Z", "2026-05-08T10:00:00Z", "2026-05-09T10:00:00Z"])
@@ -111,7 +120,11 @@ fn the_next_runs_are_those_that_a_freeze_does_not_hold_back() {
         "{text}"
     );
     assert_eq!(
-        (&document["frozenUntil"], document["nextRuns"][0].as_str()),
-        (&Value::Null, Some("2026-05-05T10:00:00Z"))
+        (
+            &document["frozenUntil"],
+            &document["freezeReason"],
+            document["nextRuns"][0].as_str()
+        ),
+        (&Value::Null, &Value::Null, Some("2026-05-05T10:00:00Z"))
     );
 }

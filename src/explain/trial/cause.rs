@@ -80,6 +80,13 @@ impl Trial<'_> {
             (Reason::UnknownTimeZone, Some(name)) => zone_advice(name),
             // The error of the built-in controller is about differences between slots.
             (Reason::NeverRuns, _) => return nothing_matches(schedule),
+            (Reason::Frozen, _) => {
+                let reason = self.world.namespaces.freeze_reason(&self.record.identity.namespace);
+                return format!(
+                    "{error}{}",
+                    reason.map_or_else(String::new, |reason| format!(": {reason}"))
+                );
+            }
             _ => return error,
         };
         format!("{}; {advice}", shown(&error))

@@ -10,6 +10,9 @@ const FREEZE_REASON: &str = "cronwheel.dev/freeze-reason";
 /// The annotation of a CronJob or a namespace that switches the alerts about CronJobs in trouble off by its value `none`.
 pub const ALERTS_ANNOTATION: &str = "cronwheel.dev/alerts";
 
+/// The longest reason of a freeze that is kept, in bytes.
+const REASON_MAX_BYTES: usize = 256;
+
 /// Nothing starts before an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freeze {
@@ -52,6 +55,20 @@ pub fn freeze_end(text: &str) -> Option<Timestamp> {
     (is_out_of_range && wall.year() > 0).then_some(latest)
 }
 
+/// A reason in one line without control characters. A long one ends after its last whole word.
+fn kept_reason(value: &str) -> Box<str> {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let reason: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
+    if reason.len() <= REASON_MAX_BYTES {
+        return reason.into();
+    }
+    let cut = &reason[..reason.floor_char_boundary(REASON_MAX_BYTES)];
+    match cut.rsplit_once(' ') {
+        Some((whole_words, _)) if whole_words.len() > REASON_MAX_BYTES / 2 => format!("{whole_words} …").into(),
+        Some(_) | None => format!("{cut}…").into(),
+    }
+}
+
 /// The options of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceOptions {
@@ -77,7 +94,7 @@ impl NamespaceOptions {
         let until = get(OptionName::FreezeUntil.annotation()).map(str::trim);
         if let Some(value) = until.filter(|value| *value != "none") {
             if let Some(until) = freeze_end(value) {
-                let reason = get(FREEZE_REASON).map_or_else(Box::default, kept);
+                let reason = get(FREEZE_REASON).map_or_else(Box::default, kept_reason);
                 options.freeze = Some(Freeze { until, reason });
             } else {
                 let problem = "it is no instant in RFC 3339";
@@ -103,6 +120,31 @@ impl NamespaceOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_reason_ends_at_a_word() {
+        let words = "database migration ".repeat(20);
+        for (value, expected) in [
+            (
+                "  migration\n of\tthe \u{1b}[1mdatabase ",
+                "migration of the [1mdatabase".to_owned(),
+            ),
+            (&*words, "database migration ".repeat(13) + "database …"),
+            (&"x".repeat(300), "x".repeat(256) + "…"),
+            (
+                &("a ".to_owned() + &"ö".repeat(200)),
+                "a ".to_owned() + &"ö".repeat(127) + "…",
+            ),
+            ("", String::new()),
+        ] {
+            let get = |name: &str| match name {
+                FREEZE_REASON => Some(value),
+                _ => name.ends_with("/freeze-until").then_some("2026-12-27T06:00:00Z"),
+            };
+            let freeze = NamespaceOptions::read(get).unwrap().freeze.unwrap();
+            assert_eq!(*freeze.reason, *expected, "{value}");
+        }
+    }
 
     #[test]
     fn a_freeze_may_have_no_end_that_anyone_sees() {

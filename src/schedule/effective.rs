@@ -134,10 +134,12 @@ impl CronJobSchedule {
         }
     }
 
-    fn set_options(&mut self, options: Options) {
+    fn set_options(&mut self, mut options: Options) {
         if options.clock_change != self.options().clock_change {
             self.set_clock_change(options.clock_change);
         }
+        let is_moved = self.parsed.as_ref().is_ok_and(Schedule::follows_once);
+        options.is_clock_change_idle = options.clock_change == ClockChange::Once && !is_moved;
         self.options = (options != Options::NONE).then(|| Box::new(options));
     }
 

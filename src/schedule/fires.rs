@@ -166,6 +166,15 @@ impl Schedule {
         }
     }
 
+    /// Whether the option `clock-change` changes any activation (O-6).
+    pub(super) fn follows_once(&self) -> bool {
+        match &self.rule {
+            Rule::Spec(spec) => spec.clock_change == ClockChange::Once,
+            Rule::Every(_) => false,
+            Rule::Lines(lines) => lines.follow_once(),
+        }
+    }
+
     /// What options change, as a key: with the same `spec.schedule` and zone, schedules with equal keys have equal
     /// activations. `None` if no option changes them.
     pub fn options_key(&self) -> Option<Box<str>> {

@@ -136,6 +136,8 @@ pub struct Options {
     pub on_resume: Option<CatchUp>,
     /// `clock-change`.
     pub clock_change: ClockChange,
+    /// Whether `clock-change` changes nothing, because the schedule has all hours or is an interval.
+    pub(super) is_clock_change_idle: bool,
     /// `pass-scheduled-time`.
     pub passes_scheduled_time: bool,
     /// `schedule`: whether it replaces `spec.schedule`.
@@ -162,6 +164,7 @@ impl Options {
         missed_runs: CatchUp::Latest,
         on_resume: None,
         clock_change: ClockChange::Literal,
+        is_clock_change_idle: false,
         passes_scheduled_time: false,
         has_schedules: false,
         not_on: None,
@@ -329,7 +332,10 @@ impl Options {
             (OptionName::Spread, self.spread_seconds.is_some()),
             (OptionName::MissedRuns, self.missed_runs != CatchUp::Latest),
             (OptionName::OnResume, self.on_resume() != self.missed_runs),
-            (OptionName::ClockChange, self.clock_change != ClockChange::Literal),
+            (
+                OptionName::ClockChange,
+                self.clock_change != ClockChange::Literal && !self.is_clock_change_idle,
+            ),
             (OptionName::NotOn, self.not_on.is_some()),
             (OptionName::ManualJobs, self.counts_manual_jobs),
         ];

@@ -87,6 +87,11 @@ impl Lines {
         }
     }
 
+    /// Whether any schedule is not literal.
+    pub(super) fn follow_once(&self) -> bool {
+        self.lines.iter().any(|line| line.clock_change == ClockChange::Once)
+    }
+
     /// The texts of the schedules with what they do at clock changes.
     pub(super) fn key(&self) -> String {
         let lines = self.lines.iter();

@@ -161,6 +161,30 @@ fn a_rule_for_missed_runs_is_a_word_or_all_with_a_count() {
 }
 
 #[test]
+fn a_clock_change_that_changes_nothing_is_told() {
+    let effect = "clock-change: a time that a clock change skips starts at the end of the gap, and a repeated one once";
+    let no_effect = "clock-change: once changes nothing, because the schedule has all hours or is an interval";
+    for (schedule, lines, expected) in [
+        ("30 2 * * *", None, effect),
+        ("0 * * * *", None, no_effect),
+        ("@every 1h", None, no_effect),
+        ("0 * * * *", Some("0 30 2 * * *\n0 0 * * * *"), effect),
+        ("30 2 * * *", Some("0 0 * * * *"), no_effect),
+    ] {
+        let get = |name: &str| match name {
+            "cronwheel.dev/clock-change" => Some("once"),
+            "cronwheel.dev/schedule" => lines,
+            _ => None,
+        };
+        let schedule = CronJobSchedule::new(schedule, None, &Zone::utc()).with_options("hello", get, 0);
+        let sentences = schedule.options().sentences(ConcurrencyPolicy::Allow);
+        assert!(sentences.contains(&expected.to_owned()), "{sentences:?}");
+        let is_change = schedule.options().of_starts().contains(&OptionName::ClockChange);
+        assert_eq!(is_change, expected == effect, "{sentences:?}");
+    }
+}
+
+#[test]
 fn clock_change_is_literal_or_once() {
     for (value, clock_change, is_valid) in [
         ("literal", ClockChange::Literal, true),

@@ -31,10 +31,12 @@ impl Options {
             sentences.push(format!("on-resume: {}", rule_text(rule, "held back", policy)));
         }
         if self.clock_change == ClockChange::Once {
-            sentences.push(
-                "clock-change: a time that a clock change skips starts at the end of the gap, and a repeated one once"
-                    .to_owned(),
-            );
+            let effect = if self.is_clock_change_idle {
+                "once changes nothing, because the schedule has all hours or is an interval"
+            } else {
+                "a time that a clock change skips starts at the end of the gap, and a repeated one once"
+            };
+            sentences.push(format!("clock-change: {effect}"));
         }
         if self.passes_scheduled_time {
             sentences.push("pass-scheduled-time: the Pods get the time of the slot as an annotation".to_owned());

@@ -434,7 +434,7 @@ fn a_status_of_another_controller_is_reported_with_the_options_that_it_ignores()
     let record = |version, has_status_of_other| CronJobRecord {
         resource_version: ResourceVersion(version),
         has_status_of_other,
-        ..hourly(&[("clock-change", "once")])
+        ..hourly(&[("missed-runs", "skip")])
     };
     let mut world = World::new("06:30:00", vec![record(10, true)], vec![]);
     // Of a list.
@@ -442,7 +442,7 @@ fn a_status_of_another_controller_is_reported_with_the_options_that_it_ignores()
     world.apply(record(11, false));
     assert_eq!(ignored(&mut world), [""; 0]);
     world.apply(record(12, true));
-    let expected = "Warning IgnoredOption: another controller wrote the status and ignores cronwheel.dev/clock-change: \
+    let expected = "Warning IgnoredOption: another controller wrote the status and ignores cronwheel.dev/missed-runs: \
                     only one may run this CronJob, and cronwheel check says how to mend that";
     assert_eq!(ignored(&mut world), [expected]);
 }

@@ -194,6 +194,7 @@ UNIT = {
     "changed-calendar-starts-former-slots": (f"{STATE}/calendars.rs", "latest.filter(|_| is_over)", "latest.filter(|_| is_over && starts_several)", "state::tests::calendars"),
     "decides-before-the-calendars-are-listed": (f"{STATE}/calendars.rs", "record.schedule.options().not_on.is_some() && ", "record.schedule.options().not_on.is_some() && record.identity.namespace.is_empty() && ", "state::tests::calendars"),
     "invalid-value-hides-the-default": ("src/schedule/options.rs", "of_cron_job.into_iter().chain(of_namespace)", "of_cron_job.or(of_namespace)", "schedule::options::tests"),
+    "runs-on-two-days-are-not-compared": ("src/schedule/fires/lines/distance.rs", "if before >> place & 1 == 1 { today }", "if before >> place & 1 == 1 { today & before }", "fires::tests::lines"),
     "check-ignores-defaults-of-namespaces": ("src/cli/check/options.rs", "        self.namespaces.inherit(namespace, &mut record.schedule, hash);\n", "        let _ = hash;\n", "check::tests::options"),
     "slot-at-the-end-of-a-freeze-is-held-back": ("src/schedule/thaw.rs", "self.schedule.start_of(slot) < self.until", "self.schedule.start_of(slot) <= self.until", "schedule::thaw"),
     "forecast-without-the-end-of-a-freeze": ("src/observe/forecast.rs", "            *thaws.entry(place).or_default() += n_starts;\n", "            *thaws.entry(place).or_default() += n_starts * 0;\n", "observe::forecast"),

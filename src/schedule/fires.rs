@@ -202,20 +202,13 @@ impl Schedule {
 
     /// The wall-clock seconds after `wall` that the schedule names, ascending; none for `@every`.
     pub(super) fn wall_times_after(&self, wall: i64) -> impl Iterator<Item = i64> {
-        let mut before = None;
-        let times = self.wall_times_of_lines_after(wall);
-        times.filter(move |time| before.replace(*time) != Some(*time))
-    }
-
-    /// [`wall_times_after`](Schedule::wall_times_after), where a second comes once for each line that names it. So each step
-    /// costs one search.
-    pub(super) fn wall_times_of_lines_after(&self, wall: i64) -> impl Iterator<Item = i64> {
         let sources: Vec<&dyn WallTimes> = match &self.rule {
             Rule::Spec(spec) => vec![spec],
             Rule::Every(_) => Vec::new(),
             Rule::Lines(lines) => lines.wall_times().collect(),
         };
-        merged::times_after(sources, wall)
+        let mut before = None;
+        merged::times_after(sources, wall).filter(move |time| before.replace(*time) != Some(*time))
     }
 
     /// Whether the activations may end without a fault of the schedule, because the option `schedule` names years

@@ -3,11 +3,12 @@
 //! `cron` parses them and finds the matching times of a wall clock without zone changes. This module maps the times to
 //! instants.
 
+mod distance;
 mod line;
 
 use std::cmp;
 
-use self::line::Line;
+use self::{distance::shortest_seconds, line::Line};
 use super::{WallTimes, once, shown};
 use crate::schedule::{clock_change::ClockChange, zone::Zone};
 
@@ -124,6 +125,11 @@ impl Lines {
             };
             of_line.or(last)
         })
+    }
+
+    /// The shortest time between two activations on a wall clock that never changes, in seconds, if it is below two days.
+    pub(in crate::schedule) fn shortest_distance_seconds(&self) -> Option<i64> {
+        shortest_seconds(&self.lines)
     }
 
     /// The matching wall-clock seconds of each schedule.

@@ -14,10 +14,6 @@ const FIRST_DAY: i64 = 946_684_800;
 const N_DAYS: i64 = 8 * 366;
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// Activations of the option `schedule` that are compared, of all its lines together: an hour of every second, or more than
-/// two days of every minute. Each costs a search.
-const N_WALKED: usize = 3_600;
-
 /// Reads a window: a Go duration of whole seconds, shorter than the distance between any two slots.
 pub(super) fn window_seconds(value: &str, schedule: Option<&Schedule>) -> Result<u32, ValueProblem> {
     let distance = schedule.and_then(shortest_distance_seconds);
@@ -70,9 +66,10 @@ fn shortest_distance_seconds(schedule: &Schedule) -> Option<i64> {
     if let Some(period) = schedule.period_seconds() {
         return Some(period);
     }
-    let Some(spec) = schedule.fields() else {
-        return shortest_of_walk(schedule);
-    };
+    if let Some(lines) = schedule.as_lines() {
+        return lines.shortest_distance_seconds();
+    }
+    let spec = schedule.fields()?;
     let minutes: Vec<i64> = (0..60).filter(|minute| spec.minutes >> minute & 1 == 1).collect();
     let hours: Vec<i64> = (0..24).filter(|hour| spec.hours >> hour & 1 == 1).collect();
     let (first_minute, last_minute) = (*minutes.first()?, *minutes.last()?);
@@ -85,16 +82,6 @@ fn shortest_distance_seconds(schedule: &Schedule) -> Option<i64> {
         .map(|days| days * MINUTES_PER_DAY - (last_hour * 60 + last_minute) + (first_hour * 60 + first_minute));
     let minutes = [in_hour, between_hours, between_days].into_iter().flatten().min()?;
     Some(minutes * 60)
-}
-
-/// The shortest distance in the first activations of several schedules, from the first day on.
-fn shortest_of_walk(schedule: &Schedule) -> Option<i64> {
-    let mut activations: Vec<i64> = schedule
-        .wall_times_of_lines_after(FIRST_DAY - 1)
-        .take(N_WALKED)
-        .collect();
-    activations.dedup();
-    distances(&activations).min()
 }
 
 fn distances(values: &[i64]) -> impl Iterator<Item = i64> {

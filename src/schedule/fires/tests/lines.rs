@@ -395,3 +395,59 @@ fn activations_under_once_are_all_matching_times_o_5_3() {
         starts
     });
 }
+
+fn shortest(text: &str) -> Option<i64> {
+    lines(text, ClockChange::Literal)
+        .as_lines()
+        .unwrap()
+        .shortest_distance_seconds()
+}
+
+#[test]
+fn the_shortest_time_is_found_however_rare_it_is_o_1() {
+    for (text, expected) in [
+        ("0 0 * * * *\n0 30 2 1 7 *", Some(1_800)),
+        ("0 0 * * * *\n0 20 2 29 2 Sun 2032", Some(1_200)),
+        ("0 0 * * * *\n0 0 3 * * *", Some(3_600)),
+        ("0 50 23 31 12 *\n0 5 0 1 1 *", Some(900)),
+        ("0 50 23 28 2 *\n0 5 0 1 3 *", Some(900)),
+        ("0 50 23 28 2 * 2028\n0 5 0 1 3 * 2028", None),
+        ("0 0 0 * * Mon\n0 30 0 * * Tue", Some(88_200)),
+        ("0 0 0 * * Mon\n0 30 0 * * Wed", None),
+        ("59 59 23 * * *\n0 0 0 * * *", Some(1)),
+        ("*/2 * * * * *", Some(2)),
+        ("@daily", Some(86_400)),
+        ("0 0 0 1 1 * 2027\n0 30 0 1 1 * 2028", None),
+        ("0 0 0 30 2 *", None),
+    ] {
+        assert_eq!(shortest(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn the_shortest_time_is_that_of_all_activations_o_1() {
+    let mut random = Random::new(0x5eed_000d);
+    let mut n_found = 0;
+    for _ in 0..30 {
+        let line = |random: &mut Random| {
+            let fields = [
+                random.pick(&["0", "30", "7,40"]),
+                random.pick(&["0", "59", "5,50"]),
+                random.pick(&["0", "23", "2,3"]),
+                random.pick(&["*", "1", "28-31", "*/10"]),
+                random.pick(&["*", "1,12", "2,3"]),
+                random.pick(&["*", "1", "2-4"]),
+            ];
+            fields.join(" ") + " 2027-2028"
+        };
+        let text = (0..3).map(|_| line(&mut random)).collect::<Vec<_>>().join("\n");
+        let all = lines(&text, ClockChange::Literal);
+        let activations: Vec<i64> = all.wall_times_after(0).collect();
+        let distances = activations.windows(2).map(|pair| pair[1] - pair[0]);
+        let expected = distances.min().filter(|distance| *distance <= 86_400);
+        let found = shortest(&text).filter(|distance| *distance <= 86_400);
+        assert_eq!(found, expected, "{text:?}; {random}");
+        n_found += usize::from(found.is_some());
+    }
+    assert!(n_found > 10, "{n_found}");
+}

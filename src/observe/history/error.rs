@@ -33,6 +33,8 @@ pub(super) enum HistoryError {
     FailedCheck(String),
     #[error("it is damaged: a value of column {column} is impossible")]
     Implausible { column: &'static str },
+    #[error("it is damaged: its header is not that of a history")]
+    NoHeader,
     #[error("another application wrote it. Name another file")]
     Foreign,
     #[error("an older version of cronwheel wrote it. Run this version of cronwheel ui with it once")]
@@ -42,13 +44,15 @@ pub(super) enum HistoryError {
 }
 
 impl HistoryError {
-    /// Whether a new file must replace this one. The file of another application is never replaced.
-    pub(super) fn is_lasting(&self) -> bool {
+    /// The word for a file that a new one must replace, in the name that it gets. The file of another application is never
+    /// replaced.
+    pub(super) fn word(&self) -> Option<&'static str> {
         match self {
             HistoryError::Damaged(_)
             | HistoryError::FailedCheck(_)
-            | HistoryError::Implausible { .. }
-            | HistoryError::Newer(_) => true,
+            | HistoryError::NoHeader
+            | HistoryError::Implausible { .. } => Some("damaged"),
+            HistoryError::Newer(_) => Some("newer"),
             HistoryError::InUse
             | HistoryError::NotRead(_)
             | HistoryError::Empty
@@ -60,7 +64,7 @@ impl HistoryError {
             | HistoryError::NotRenamed(_)
             | HistoryError::NoThread(_)
             | HistoryError::ReadOnly
-            | HistoryError::Access(_) => false,
+            | HistoryError::Access(_) => None,
         }
     }
 }

@@ -122,10 +122,11 @@ impl HistoryFile {
 
     /// Sets a file aside that can never be used. Returns any other error.
     fn replace(&mut self, error: HistoryError, now: Timestamp) -> Result<(), HistoryError> {
-        if !error.is_lasting() || self.set_aside.len() >= SET_ASIDE_MAX {
+        let word = error.word().filter(|_| self.set_aside.len() < SET_ASIDE_MAX);
+        let Some(word) = word else {
             return Err(error);
-        }
-        let new_path = location::set_aside(&self.path, now).map_err(HistoryError::NotRenamed)?;
+        };
+        let new_path = location::set_aside(&self.path, word, now).map_err(HistoryError::NotRenamed)?;
         let sentence = format!(
             "A new history begins, because {} could not be used: {error}. It was renamed to {}.",
             self.path.display(),

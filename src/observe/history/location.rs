@@ -10,10 +10,17 @@ use std::{
 
 use jiff::Timestamp;
 
+use super::sql;
 use crate::shard::fnv1a_64;
 
 /// Where the application id ends in the header of SQLite. It has four bytes.
 const APPLICATION_ID_END: usize = 72;
+
+/// The folder of the files in the state directory.
+const FOLDER: &str = "cronwheel";
+
+/// The tables are described in the first pages of a file.
+const EXAMINED_BYTES_MAX: u64 = 64 << 10;
 
 /// A cluster, by the address of its API server.
 ///
@@ -56,7 +63,7 @@ impl ClusterId {
 pub fn default_path(cluster: &ClusterId, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(state.join("cronwheel").join(cluster.file_name()))
+    Some(state.join(FOLDER).join(cluster.file_name()))
 }
 
 /// Creates the folder and an empty file if they are missing. SQLite gives its other files the mode of this one.
@@ -86,10 +93,26 @@ pub(super) fn application_id(path: &Path) -> io::Result<Option<i32>> {
     Ok((!header.is_empty()).then(|| id.map_or(0, |bytes| i32::from_be_bytes(*bytes))))
 }
 
-/// Renames a file that cannot be used, with the files that SQLite keeps beside it. Returns the new path.
-pub(super) fn set_aside(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
+/// Whether a file without the header of a history is one nevertheless: it has the name that only cronwheel gives, it has
+/// its tables, or nothing is left in it, as after a loss of power.
+pub(super) fn is_damaged_history(path: &Path, cluster: &ClusterId) -> io::Result<bool> {
+    let is_named_so = path.file_name() == Some(OsStr::new(&cluster.file_name()));
+    let is_in_folder = path.parent().and_then(Path::file_name) == Some(OsStr::new(FOLDER));
+    if is_named_so && is_in_folder {
+        return Ok(true);
+    }
+    let mut start = Vec::new();
+    File::open(path)?.take(EXAMINED_BYTES_MAX).read_to_end(&mut start)?;
+    let mark = sql::TABLE_MARK.as_bytes();
+    let has_tables = || start.windows(mark.len()).any(|part| part == mark);
+    Ok(start.iter().all(|byte| *byte == 0) || has_tables())
+}
+
+/// Renames a file that cannot be used, with the files that SQLite keeps beside it. `reason` becomes a part of its name.
+/// Returns the new path.
+pub(super) fn set_aside(path: &Path, reason: &str, now: Timestamp) -> io::Result<PathBuf> {
     let time = now.strftime("%Y%m%dT%H%M%SZ");
-    let first = with_suffix(path, format!(".damaged-{time}"));
+    let first = with_suffix(path, format!(".{reason}-{time}"));
     let others = (2..10).map(|number| with_suffix(&first, format!("-{number}")));
     let target = std::iter::once(first.clone()).chain(others).find(|path| !path.exists());
     let target = target.ok_or(io::ErrorKind::AlreadyExists)?;

@@ -8,6 +8,9 @@
 /// Marks our files in the header of SQLite: "cron".
 pub(super) const APPLICATION_ID: i32 = 0x6372_6f6e;
 
+/// A part of the tables of each version, by which a damaged file is recognized. SQLite keeps the text of statements.
+pub(super) const TABLE_MARK: &str = "horizon INTEGER NOT NULL";
+
 /// The statements that lead from each schema version to the next. The number of entries is the version of this program.
 /// A released entry never changes.
 pub(super) const MIGRATIONS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];

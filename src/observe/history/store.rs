@@ -31,6 +31,9 @@ impl Store {
         location::create(path).map_err(HistoryError::NotCreated)?;
         match location::application_id(path).map_err(HistoryError::NotRead)? {
             None | Some(sql::APPLICATION_ID) => {}
+            Some(_) if location::is_damaged_history(path, cluster).map_err(HistoryError::NotRead)? => {
+                return Err(HistoryError::NoHeader);
+            }
             Some(_) => return Err(HistoryError::Foreign),
         }
         let mut connection = connect(path)?;
@@ -55,6 +58,9 @@ impl Store {
         match location::application_id(path).map_err(HistoryError::NotRead)? {
             None => return Err(HistoryError::Empty),
             Some(sql::APPLICATION_ID) => {}
+            Some(_) if location::is_damaged_history(path, cluster).map_err(HistoryError::NotRead)? => {
+                return Err(HistoryError::NoHeader);
+            }
             Some(_) => return Err(HistoryError::Foreign),
         }
         let connection = connect(path)?;
@@ -175,6 +181,7 @@ fn schema_version(connection: &Connection, latest: usize) -> Result<usize, Histo
             let is_known = from <= latest;
             is_known.then_some(from).ok_or(HistoryError::Newer(version))
         }
+        _ if application_id == sql::APPLICATION_ID => Err(HistoryError::NoHeader),
         _ => Err(HistoryError::Foreign),
     }
 }

@@ -33,6 +33,12 @@ impl Folder {
         self.0.join("history.sqlite")
     }
 
+    /// The file in the state directory of a user.
+    fn default_file(&self) -> PathBuf {
+        let variable = |name: &str| (name == "XDG_STATE_HOME").then(|| self.0.clone().into_os_string());
+        default_path(&cluster(), variable).unwrap()
+    }
+
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries

@@ -32,7 +32,7 @@ fn sqlite(path: &Path, sql: &str) {
 
 #[test]
 fn a_file_that_cannot_be_used_is_set_aside() {
-    let cases: [(&str, &str, Damage); 5] = [
+    let cases: [(&str, &str, Damage); 7] = [
         ("header", "damaged", |path| {
             healthy(path);
             edit(path, |bytes| bytes.truncate(100));
@@ -56,6 +56,11 @@ fn a_file_that_cannot_be_used_is_set_aside() {
             healthy(path);
             sqlite(path, "DROP TABLE history");
         }),
+        ("begin", "damaged", |path| {
+            healthy(path);
+            edit(path, |bytes| bytes[..16].fill(0));
+        }),
+        ("zeros", "damaged", |path| fs::write(path, [0; 8_192]).unwrap()),
         ("newer", "newer version of cronwheel", |path| {
             healthy(path);
             sqlite(path, "PRAGMA user_version = 1000");
@@ -66,7 +71,8 @@ fn a_file_that_cannot_be_used_is_set_aside() {
         damage(&folder.file());
         let before = fs::read(folder.file()).unwrap();
         let history = folder.open();
-        let new_path = folder.0.join("history.sqlite.damaged-20261127T120000Z");
+        let suffix = if name == "newer" { "newer" } else { "damaged" };
+        let new_path = folder.0.join(format!("history.sqlite.{suffix}-20261127T120000Z"));
         let [banner] = &history.banners()[..] else {
             panic!("{name}: {:?}", history.banners())
         };
@@ -115,6 +121,53 @@ fn a_file_of_another_application_is_left_alone() {
         history.close();
         assert_eq!(fs::read(folder.file()).unwrap(), before, "{name}");
         assert_eq!(folder.names(), ["history.sqlite"], "{name}");
+    }
+}
+
+/// A file under the name that cronwheel itself gives is one of cronwheel, whatever is left of it.
+#[test]
+fn a_file_under_the_default_name_is_set_aside() {
+    let cases: [(&str, Damage); 7] = [
+        ("noise", |path| {
+            fs::write(path, noise().take(100_000).collect::<Vec<_>>()).unwrap()
+        }),
+        ("zeros", |path| fs::write(path, [0; 8_192]).unwrap()),
+        ("short", |path| fs::write(path, "SQL").unwrap()),
+        ("sixteen", |path| {
+            healthy(path);
+            edit(path, |bytes| bytes[..16].fill(7));
+        }),
+        ("hundred", |path| {
+            healthy(path);
+            edit(path, |bytes| bytes[..100].fill(7));
+        }),
+        ("id", |path| {
+            healthy(path);
+            edit(path, |bytes| bytes[68..72].fill(7));
+        }),
+        ("other", |path| sqlite(path, "CREATE TABLE bookmarks (url TEXT)")),
+    ];
+    for (name, damage) in cases {
+        let folder = Folder::new(&format!("default-{name}"));
+        let path = folder.default_file();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        damage(&path);
+        let before = fs::read(&path).unwrap();
+        let history = History::open(&path, &cluster(), Limits::default(), now());
+        let [banner] = &history.banners()[..] else {
+            panic!("{name}: {:?}", history.banners())
+        };
+        let new_path = location::with_suffix(&path, ".damaged-20261127T120000Z");
+        assert!(
+            banner.sentence.contains(&new_path.display().to_string()),
+            "{name}: {}",
+            banner.sentence
+        );
+        assert_eq!(fs::read(&new_path).unwrap(), before, "{name}");
+        history.record(vec![run(1, now())], now());
+        history.close();
+        let again = History::open(&path, &cluster(), Limits::default(), now());
+        assert_eq!(load(&again), [run(1, now())], "{name}");
     }
 }
 

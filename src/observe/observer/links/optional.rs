@@ -46,6 +46,8 @@ pub(in crate::observe::observer) enum OptionalOrder {
 struct Link {
     is_listed: bool,
     listed: BTreeSet<Uid>,
+    /// Number of objects of the list that is under way, or of the last one.
+    n_listed: usize,
     failing: Option<Failure>,
 }
 
@@ -73,10 +75,12 @@ impl OptionalLinks {
         match signal {
             Signal::ListBegun => {
                 link.listed.clear();
+                link.n_listed = 0;
                 OptionalOrder::Begin
             }
             Signal::Listed(seen) => {
                 link.listed.extend(seen.uid);
+                link.n_listed += 1;
                 seen.object
                     .ok()
                     .flatten()
@@ -127,7 +131,25 @@ impl OptionalLinks {
             (OptionalKind::Calendar, needs_calendars),
         ];
         let kinds = kinds.into_iter().filter(|(_, is_needed)| *is_needed);
-        kinds.filter_map(|(kind, _)| self.note(kind)).collect()
+        let unknown = kinds.filter_map(|(kind, _)| self.note(kind));
+        self.missing().into_iter().chain(unknown).collect()
+    }
+
+    /// Which of the namespaces do not exist: an empty one would look the same.
+    fn missing(&self) -> Option<String> {
+        let missing = self
+            .links(OptionalKind::Namespace)
+            .filter_map(|(scope, link)| match scope {
+                Scope::Namespace(name) if link.is_listed && link.n_listed == 0 => Some(&**name),
+                Scope::Namespace(_) | Scope::Cluster => None,
+            });
+        let names: Vec<&str> = missing.collect();
+        let (first, rest) = names.split_first()?;
+        Some(if rest.is_empty() {
+            format!("Namespace {first} does not exist.")
+        } else {
+            format!("The namespaces {} do not exist.", names.join(", "))
+        })
     }
 
     fn note(&self, kind: OptionalKind) -> Option<String> {
@@ -178,12 +200,56 @@ fn of_scopes(failing: &[(&Scope, &Failure)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::watch::Seen;
 
     fn failed(text: &str, is_forbidden: bool) -> Signal {
         Signal::Failed(Failure {
             text: text.to_owned(),
             is_forbidden,
         })
+    }
+
+    /// The watch lists the namespace.
+    fn listed(links: &mut OptionalLinks, id: OptionalId) {
+        links.take(id, Signal::ListBegun);
+        let seen = Seen {
+            uid: Some(Uid::new("a")),
+            object: Ok(None),
+            problems: Vec::new(),
+        };
+        links.take(id, Signal::Listed(seen));
+        links.take(id, Signal::ListDone);
+    }
+
+    #[test]
+    fn a_namespace_that_does_not_exist_is_named() {
+        let scopes = ["shop", "nosuch", "ops"].map(|name| Scope::Namespace(name.into()));
+        let mut links = OptionalLinks::new(&scopes);
+        let id = |scope| OptionalId {
+            scope,
+            kind: OptionalKind::Namespace,
+        };
+        let is_missing = |links: &mut OptionalLinks, scope| {
+            links.take(id(scope), Signal::ListBegun);
+            links.take(id(scope), Signal::ListDone);
+        };
+        listed(&mut links, id(0));
+        links.take(id(2), failed("no", true));
+        assert_eq!(
+            links.notes(false).len(),
+            1,
+            "nothing is said of one that may not be read"
+        );
+        is_missing(&mut links, 1);
+        assert_eq!(links.notes(false)[0], "Namespace nosuch does not exist.");
+        is_missing(&mut links, 2);
+        assert_eq!(links.notes(false), ["The namespaces nosuch, ops do not exist."]);
+        listed(&mut links, id(1));
+        assert_eq!(links.notes(false), ["Namespace ops does not exist."]);
+        // A cluster without namespaces is none.
+        let mut links = OptionalLinks::new(&[Scope::Cluster]);
+        is_missing(&mut links, 0);
+        assert!(links.notes(false).is_empty());
     }
 
     #[test]
@@ -199,14 +265,14 @@ mod tests {
             kind: OptionalKind::Calendar,
         };
         assert!(!links.is_settled(OptionalKind::Namespace) && links.notes(true).is_empty());
-        links.take(namespace(0), Signal::ListDone);
+        listed(&mut links, namespace(0));
         links.take(namespace(1), failed("no", true));
         assert!(links.is_settled(OptionalKind::Namespace) && !links.is_settled(OptionalKind::Calendar));
         let expected = "Freezes and defaults of namespaces in ops are not known here, so slots of a freeze count as lost: the \
                         account may not read them. Grant it get, list and watch on namespaces, a resource of the core \
                         group.";
         assert_eq!(links.notes(true), [expected]);
-        links.take(namespace(1), Signal::ListDone);
+        listed(&mut links, namespace(1));
         links.take(namespace(1), failed("timed out", false));
         links.take(calendar, failed("timed out", false));
         let expected = "Calendars in shop are not known here, so slots without a Job of CronJobs with not-on are unknown: \

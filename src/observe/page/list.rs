@@ -56,6 +56,9 @@ fn nothing(rows: &Rows, query: &PageQuery, is_listed: bool) -> Markup {
             "There are no CronJobs in the namespaces that this account may list."
         } @else if query.page_index > 0 && rows.n_matching > 0 {
             "This page is behind the last one. " a href=(query.with_page(0).list_url()) { "To the first page" }
+        } @else if query.has_misunderstood_time() {
+            "The time is not understood. Write it as “starts between 02:00 and 03:00”, with hours from 00:00 to 24:00. "
+            a href="/#cronjobs" { "Show all" }
         } @else {
             "No CronJob matches. " a href="/#cronjobs" { "Show all" }
         }

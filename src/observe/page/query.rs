@@ -1,6 +1,6 @@
 //! The state of the page, which is in its address.
 
-use std::{borrow::Cow, str::FromStr};
+use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp, civil::Time};
 
@@ -21,8 +21,10 @@ pub(super) const SPAN_MAX: SignedDuration = SignedDuration::from_hours(48);
 const SPAN_ALIGNMENT_SECONDS: i64 = 15 * 60;
 /// The instants that a span may touch, before and after now.
 const SPAN_DISTANCE_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);
-/// The start of the words in the search text that name a span of the day.
-const STARTS_BETWEEN: &str = "starts between ";
+/// The words in the search text before a span of the day.
+const STARTS_BETWEEN: [&str; 2] = ["starts", "between"];
+/// What may stand between two times of day instead of a word.
+const DASHES: [char; 2] = ['-', '–'];
 
 /// A value in an address that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -150,12 +152,20 @@ impl PageQuery {
         })
     }
 
+    /// Whether the search text begins to name a time of day and does not go on as one.
+    pub(super) fn has_misunderstood_time(&self) -> bool {
+        split_starts_between(&self.text).1 == Some(TimeOfDay::Misunderstood)
+    }
+
     /// The rows that the list shows.
     pub(super) fn filter(&self, zone: &Zone, now: Timestamp) -> Filter {
         let (text, in_text) = split_starts_between(&self.text);
-        let span_in_text = in_text.and_then(|times| next_span(times, zone, now));
+        let span_in_text = match in_text {
+            Some(TimeOfDay::Between(from, to)) => next_span((from, to), zone, now),
+            Some(TimeOfDay::Misunderstood) | None => None,
+        };
         Filter {
-            text: text.into_owned(),
+            text,
             namespace: self.namespace.clone(),
             state: self.state,
             slots_between: span_in_text.or(self.span),
@@ -302,26 +312,57 @@ fn parse_span(
     Ok(Some((from, to)))
 }
 
+/// What a search text says of the time of day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeOfDay {
+    Between(Time, Time),
+    /// It begins as if it named one.
+    Misunderstood,
+}
+
 /// Takes `starts between 02:00 and 03:00` out of a search text.
-fn split_starts_between(text: &str) -> (Cow<'_, str>, Option<(Time, Time)>) {
-    let found = text.to_ascii_lowercase().find(STARTS_BETWEEN).and_then(|start| {
-        let words = &text[start + STARTS_BETWEEN.len()..];
-        let mut words = words.split(' ').filter(|word| !word.is_empty());
-        let from = parse_time(words.next()?)?;
-        words.next().filter(|and| and.eq_ignore_ascii_case("and"))?;
-        let to = parse_time(words.next()?)?;
-        let after: Vec<&str> = words.collect();
-        let rest = [text[..start].trim(), &after.join(" ")].join(" ");
-        Some((rest.trim().to_owned(), (from, to)))
-    });
-    match found {
-        Some((rest, times)) => (Cow::Owned(rest), Some(times)),
-        None => (Cow::Borrowed(text), None),
+fn split_starts_between(text: &str) -> (String, Option<TimeOfDay>) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_start = |pair: &[&str]| {
+        let both = pair.iter().zip(STARTS_BETWEEN);
+        both.into_iter()
+            .all(|(word, expected)| word.eq_ignore_ascii_case(expected))
+    };
+    let Some(start) = words.windows(STARTS_BETWEEN.len()).position(is_start) else {
+        return (words.join(" "), None);
+    };
+    let times = &words[start + STARTS_BETWEEN.len()..];
+    match times_of_day(times) {
+        Some((from, to, n_words)) => {
+            let rest = [&words[..start], &times[n_words..]].concat();
+            (rest.join(" "), Some(TimeOfDay::Between(from, to)))
+        }
+        None => (words.join(" "), Some(TimeOfDay::Misunderstood)),
     }
+}
+
+/// Two times of day at the start of some words, and the number of their words.
+fn times_of_day(words: &[&str]) -> Option<(Time, Time, usize)> {
+    if let Some((from, to)) = words.first()?.split_once(DASHES) {
+        return Some((parse_time(from)?, parse_end(to)?, 1));
+    }
+    let [from, and, to, ..] = words else { return None };
+    let is_and = and.eq_ignore_ascii_case("and") || DASHES.iter().any(|dash| *and == dash.to_string());
+    let (from, to) = (parse_time(from)?, parse_end(to)?);
+    is_and.then_some((from, to, 3))
 }
 
 fn parse_time(text: &str) -> Option<Time> {
     Time::strptime("%H:%M", text).ok()
+}
+
+/// The end of a span can be the end of the day.
+fn parse_end(text: &str) -> Option<Time> {
+    if text == "24:00" {
+        Some(Time::midnight())
+    } else {
+        parse_time(text)
+    }
 }
 
 /// The next time of day between two times, in a zone. It has not ended yet.

@@ -50,7 +50,23 @@ fn the_search_text_can_name_a_time_of_day() {
             "",
             Some(("2026-11-27T20:30:00Z", "2026-11-28T01:00:00Z")),
         ),
-        ("starts between 2 and 3", "starts between 2 and 3", None),
+        (
+            "starts  between 2:00 - 3:00",
+            "",
+            Some(("2026-11-28T01:00:00Z", "2026-11-28T02:00:00Z")),
+        ),
+        (
+            "starts between 22:00 and 24:00",
+            "",
+            Some(("2026-11-27T21:00:00Z", "2026-11-27T23:00:00Z")),
+        ),
+        (
+            "starts between 00:00 and 00:30",
+            "",
+            Some(("2026-11-27T23:00:00Z", "2026-11-27T23:30:00Z")),
+        ),
+        ("starts-between", "starts-between", None),
+        ("nightly starts", "nightly starts", None),
     ];
     for (text, expected_text, span) in cases {
         let query = PageQuery {
@@ -64,6 +80,37 @@ fn the_search_text_can_name_a_time_of_day() {
             (expected_text, span),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn a_time_of_day_that_is_not_understood_is_said() {
+    let is_misunderstood = |text: &str| {
+        let query = PageQuery {
+            text: text.to_owned(),
+            ..PageQuery::default()
+        };
+        query.has_misunderstood_time()
+    };
+    for text in [
+        "",
+        "starts",
+        "between",
+        "starts between 02:00-03:00",
+        "a starts between 2:00 and 3:00 b",
+    ] {
+        assert!(!is_misunderstood(text), "{text}");
+    }
+    for text in [
+        "starts between 2 and 3",
+        "starts between 08:00",
+        "starts between 08:00 and",
+        "starts between 08:00 and 25:00",
+        "starts between 24:00 and 02:00",
+        "data STARTS BETWEEN",
+        "starts between 08:00 to 09:00",
+    ] {
+        assert!(is_misunderstood(text), "{text}");
     }
 }
 

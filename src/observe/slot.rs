@@ -210,14 +210,36 @@ impl SlotOutcome {
 pub enum Shadow {
     /// It would have started the Job at the slot.
     Starts,
-    /// It would have started the Job this long after the slot, when an earlier Job ended.
-    StartsAfter(SignedDuration),
+    /// It would have started the Job this long after the slot, when something ended.
+    StartsAfter(SignedDuration, Ended),
     /// It would not have started a Job either; the reason in plain words with its rule, such as B-10.3.
     Holds(&'static str),
 }
 
 /// The appearance of a slot, from the least to the most serious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What ends when cronwheel starts a slot later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The earlier Job for which Forbid waits.
+    Job,
+    /// The suspension.
+    Suspension,
+    /// The freeze of the namespace.
+    Freeze,
+}
+
+impl Ended {
+    /// When the slot starts, in words.
+    pub fn when(self) -> &'static str {
+        match self {
+            Ended::Job => "when the earlier Job ended",
+            Ended::Suspension => "when the CronJob was resumed",
+            Ended::Freeze => "when the freeze ended",
+        }
+    }
+}
+
 pub enum Mark {
     /// Not known.
     NotObserved,

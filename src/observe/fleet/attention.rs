@@ -6,7 +6,7 @@ use super::{
     Fleet,
     cron_job::CronJob,
     cron_job_view::{holder_name, last_success},
-    judge::{self, Holder},
+    holders::{self, Holder},
     last_outcomes::LostSlots,
     second::Second,
     slot_record::{Outcome, SlotRecord},
@@ -174,7 +174,7 @@ impl Case<'_> {
             .checked_sub(held.count())
             .filter(|first| *first < slots.len())?;
         let last = slots.len() - 1;
-        let (holder, _) = judge::holder(self.cron_job, last)?;
+        let (holder, _) = holders::holder(self.cron_job, last)?;
         let (uid, created) = match holder {
             Holder::Slot(place) => (slots[place].job_uid.as_ref()?, slots[place].created),
             Holder::Other(place) => {

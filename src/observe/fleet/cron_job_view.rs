@@ -8,7 +8,7 @@ use super::{
     Fleet, KEPT_SLOTS_MAX,
     cron_job::CronJob,
     due_slots,
-    judge::{self, Holder},
+    holders::{self, Holder},
     second::Second,
     shadow,
     slot_record::Outcome,
@@ -220,7 +220,7 @@ pub(super) fn last_success(cron_job: &CronJob) -> Option<Timestamp> {
 
 /// The Job that holds a slot back.
 pub(super) fn holder_name(cron_job: &CronJob, place: usize) -> Option<Box<str>> {
-    let (holder, _) = judge::holder(cron_job, place)?;
+    let (holder, _) = holders::holder(cron_job, place)?;
     Some(match holder {
         Holder::Slot(place) => cron_job.job_name(&cron_job.slots[place]),
         Holder::Other(place) => cron_job.other_runs[place].run.job_name.clone(),

@@ -57,6 +57,11 @@ impl Span {
         self.latest_end
     }
 
+    /// Until when it held for certain.
+    pub(super) fn held_until(&self) -> Second {
+        self.until
+    }
+
     /// [`Span::end`] as an instant. One that a [`Second`] cannot hold is taken as the latest of all, as users write it for a
     /// freeze without an end.
     pub(super) fn end_timestamp(&self) -> Timestamp {

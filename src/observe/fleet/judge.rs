@@ -8,24 +8,20 @@ use super::{
     due_slots,
     era::Era,
     freezes::{Freezes, Frozen},
+    holders,
     observations::Observations,
     proof::Proof,
+    release::{Release, release},
     second::Second,
     slot_record::{Outcome, SlotRecord},
 };
 use crate::{
-    observe::{
-        facts::RunResult,
-        slot::{LATE_AFTER, LossReason},
-    },
+    observe::slot::{LATE_AFTER, LossReason},
     schedule::{ConcurrencyPolicy, options::CatchUp},
 };
 
 /// Creation times have whole seconds, and the clocks of two machines differ: a deadline passes this much later.
 const DEADLINE_SLACK_SECONDS: i64 = 2;
-
-/// Number of Jobs of earlier slots that are looked at for one that holds a slot.
-const HOLDERS_EXAMINED_MAX: usize = 64;
 
 /// The part of a slot that is not the Job's.
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +41,6 @@ impl Judgement {
         slot.is_proven = self.is_proven;
         before != (slot.outcome, slot.held_until)
     }
-}
-
-/// A Job that Forbid waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holder {
-    /// The Job of the slot with this place.
-    Slot(usize),
-    /// One of the other Jobs.
-    Other(usize),
 }
 
 /// Judges all slots.
@@ -90,74 +77,17 @@ pub(super) fn deadline(start: Second, era: &Era) -> Option<Second> {
     Some(start.plus(seconds))
 }
 
-/// The Job that Forbid waits for at a slot, and its end: the one that ends last. `None` if no Job ran then.
-pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option<Second>)> {
-    let with_jobs = (0..index).rev().filter(|place| cron_job.slots[*place].has_job());
-    holder_among(cron_job, index, with_jobs)
-}
-
-/// The same as [`holder`]. `with_jobs` are the places of earlier slots with Jobs, the latest first.
-fn holder_among(
-    cron_job: &CronJob,
-    index: usize,
-    with_jobs: impl Iterator<Item = usize>,
-) -> Option<(Holder, Option<Second>)> {
-    let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
-    let latest_creation = start.plus_duration(LATE_AFTER);
-    let with_jobs = with_jobs.take(HOLDERS_EXAMINED_MAX);
-    let with_jobs = with_jobs.map(|place| (place, &cron_job.slots[place]));
-    let slots = with_jobs.filter(|(_, slot)| slot.created <= latest_creation);
-    let slots = slots.map(|(place, slot)| (Holder::Slot(place), slot.job_end()));
-    let counts_manual_jobs = cron_job.options_at(index).counts_manual_jobs;
-    let others = cron_job.other_runs.iter().enumerate();
-    let others = others.filter(|(_, other)| {
-        other.is_active_before(at, counts_manual_jobs) && Second::floor(other.run.created) <= latest_creation
-    });
-    let others = others.map(|(place, other)| {
-        let end = other.run.finished.unwrap_or(other.run.created);
-        let is_running = other.run.result == RunResult::Running;
-        (Holder::Other(place), (!is_running).then(|| Second::floor(end)))
-    });
-    let held = slots.chain(others).filter(|(_, end)| end.is_none_or(|end| end > start));
-    held.max_by_key(|(_, end)| end.unwrap_or(Second::MAX))
-}
-
-/// Until when Jobs whose end nobody saw may have held a slot, if they may have. `with_jobs` are the places of earlier slots
-/// with Jobs, the latest first.
-fn unseen_holder_end(
-    cron_job: &CronJob,
-    index: usize,
-    with_jobs: impl Iterator<Item = usize>,
-    observations: &Observations,
-) -> Option<Second> {
-    let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
-    let latest_creation = start.plus_duration(LATE_AFTER);
-    let with_jobs = with_jobs.take(HOLDERS_EXAMINED_MAX);
-    let gone = with_jobs
-        .map(|place| &cron_job.slots[place])
-        .filter(|slot| slot.outcome == Outcome::Gone);
-    let slots = gone.map(|slot| (slot.created, slot.finished));
-    let counts_manual_jobs = cron_job.options_at(index).counts_manual_jobs;
-    let others = cron_job.other_runs.iter();
-    let others = others
-        .filter(|other| other.run.result == RunResult::Gone && other.is_active_before(at, counts_manual_jobs))
-        .map(|other| &other.run);
-    let others = others.map(|run| (Second::floor(run.created), run.finished.map(Second::floor)));
-    let created_before = slots.chain(others).filter(|(created, _)| *created <= latest_creation);
-    // The first list after it did not have the Job.
-    let ends = created_before.map(|(created, last_seen)| {
-        let last_seen = last_seen.unwrap_or(created);
-        observations.begin_after(last_seen).unwrap_or(Second::MAX)
-    });
-    ends.filter(|end| *end > start).max()
-}
-
 /// The instant at which a slot closes without a Job: the next slot, or what the options have instead, or the deadline.
 pub(super) fn closes(cron_job: &CronJob, index: usize) -> Option<Second> {
+    closes_by(cron_job, index, cron_job.options_at(index).missed_runs)
+}
+
+/// The same by a rule for the slots that start.
+fn closes_by(cron_job: &CronJob, index: usize, rule: CatchUp) -> Option<Second> {
     let slot = cron_job.slots.get(index)?;
     let era = cron_job.eras.get(cron_job.eras.index_at(slot.at));
     let deadline = era.and_then(|era| deadline(cron_job.start_of(index)?, era));
-    cron_job.superseded_at(index).into_iter().chain(deadline).min()
+    cron_job.superseded_at(index, rule).into_iter().chain(deadline).min()
 }
 
 fn judgement(slot: &SlotRecord, outcome: Option<Outcome>, held_until: Option<Second>) -> Judgement {
@@ -185,12 +115,25 @@ impl Court<'_> {
         self.with_jobs[..n_before].iter().rev().copied()
     }
 
-    fn holder(&self, index: usize) -> Option<(Holder, Option<Second>)> {
-        holder_among(self.cron_job, index, self.with_jobs_before(index))
+    /// The end of the Job that Forbid waits for at a slot with this start; the highest instant while it runs.
+    fn holder_end(&self, index: usize, start: Second) -> Option<Second> {
+        let with_jobs = self.with_jobs_before(index);
+        let (_, end) = holders::holder_among(self.cron_job, (index, start), with_jobs)?;
+        Some(end.unwrap_or(Second::MAX))
     }
 
-    fn unseen_holder_end(&self, index: usize) -> Option<Second> {
-        unseen_holder_end(self.cron_job, index, self.with_jobs_before(index), self.observations)
+    fn unseen_holder_end(&self, index: usize, start: Second) -> Option<Second> {
+        let with_jobs = self.with_jobs_before(index);
+        holders::unseen_holder_end(self.cron_job, (index, start), with_jobs, self.observations)
+    }
+
+    /// The end of the suspension or freeze that held a slot back, if the slot can start then.
+    fn release(&self, index: usize) -> Option<Release> {
+        let frozen_at = |instant| self.frozen(index, instant);
+        let release = release(&self.cron_job.eras, frozen_at, self.start_of(index), self.now)?;
+        let rule = self.cron_job.options_at(index).on_resume();
+        let closes = closes_by(self.cron_job, index, rule).unwrap_or(Second::MAX);
+        (rule != CatchUp::Skip && release.at.plus_duration(LATE_AFTER) < closes).then_some(release)
     }
 
     fn judge(&self, index: usize, has_later_job: bool) -> Judgement {
@@ -203,11 +146,12 @@ impl Court<'_> {
             return judgement(slot, None, self.held_until(index, era));
         }
         let start = self.start_of(index);
+        let release = self.release(index);
         let outcome = if era.is_deleting {
             Outcome::Deleting
         } else if self.cron_job.excluded_days(index).is_some() {
             Outcome::Excluded
-        } else if eras.is_suspended_at(start) {
+        } else if release.is_none() && eras.is_suspended_at(start) {
             let is_skipped = self.cron_job.options_at(index).on_resume() == CatchUp::Skip;
             let is_over = eras.suspended_until(start).is_some();
             if is_skipped && is_over {
@@ -215,50 +159,53 @@ impl Court<'_> {
             } else {
                 Outcome::Suspended
             }
-        } else if matches!(self.frozen(index, start), Some(Frozen::Yes(_))) {
+        } else if release.is_none() && matches!(self.frozen(index, start), Some(Frozen::Yes(_))) {
             Outcome::Frozen
         } else if self.shares_minute(index) {
             Outcome::SameMinute
         } else {
-            return self.judge_wanted(index, era, has_later_job);
+            return self.judge_wanted(index, (era, release), has_later_job);
         };
         judgement(slot, Some(outcome), None)
     }
 
-    /// Judges a slot without a Job for which the CronJob asked one.
-    fn judge_wanted(&self, index: usize, era: &Era, has_later_job: bool) -> Judgement {
+    /// Judges a slot without a Job for which the CronJob asked one, from the end of what held it back.
+    fn judge_wanted(&self, index: usize, (era, release): (&Era, Option<Release>), has_later_job: bool) -> Judgement {
         let slot = &self.cron_job.slots[index];
-        let closes = closes(self.cron_job, index).unwrap_or(Second::MAX);
+        let nominal = self.start_of(index);
+        let start = release.map_or(nominal, |release| release.at);
+        let options = self.cron_job.options_at(index);
+        let rule = release.map_or(options.missed_runs, |_| options.on_resume());
+        let closes = closes_by(self.cron_job, index, rule).unwrap_or(Second::MAX);
         let until = closes.min(self.now);
-        let held = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| self.holder(index))
-            .flatten();
+        let is_forbid = era.policy == ConcurrencyPolicy::Forbid;
+        let held = is_forbid.then(|| self.holder_end(index, start)).flatten();
         // A Job that ends immediately before the next slot leaves no time to start this one.
-        let is_held = held.is_some_and(|(_, end)| end.is_none_or(|end| end.plus_duration(LATE_AFTER) >= closes));
+        let is_held = held.is_some_and(|end| end == Second::MAX || end.plus_duration(LATE_AFTER) >= closes);
         let is_closed = closes <= self.now;
         let was_held = slot.outcome == Outcome::HeldByForbid && is_closed && self.may_lack_holders();
         if is_held || was_held {
             return judgement(slot, Some(Outcome::HeldByForbid), None);
         }
         let namespace = &self.cron_job.name.namespace;
-        let is_covered = self.observations.covers(namespace, slot.at, until);
-        let unseen_end = (era.policy == ConcurrencyPolicy::Forbid && !is_covered)
-            .then(|| self.unseen_holder_end(index))
-            .flatten();
+        let since = release.map_or(slot.at, |release| release.held);
+        let is_covered = self.observations.covers(namespace, since, until);
+        let unseen_end = (is_forbid && !is_covered).then(|| self.unseen_holder_end(index, start));
+        let unseen_end = unseen_end.flatten();
         if unseen_end.is_some_and(|end| end.plus_duration(LATE_AFTER) >= closes) {
             return judgement(slot, Some(Outcome::NotObserved), None);
         }
         // What was proven stays so when the spec changes later.
         let has_proof = || self.proof.as_ref().is_some_and(|proof| proof.covers(slot.at));
         let is_proven = slot.is_proven || !is_covered && self.are_fields_known(slot.at) && has_proof();
-        let start = self.start_of(index);
-        let held_until = held.and_then(|(_, end)| end).max(unseen_end);
-        let held_until = held_until.max(Some(start).filter(|start| *start > slot.at));
+        let held_until = held.max(unseen_end).max(Some(start).filter(|start| *start > slot.at));
+        // The option on-resume alone decides what was held back.
         let missed_at = self.cron_job.missed_at(index, held_until.unwrap_or(start));
-        let is_deadline = deadline(start, era) == Some(closes);
+        let missed_at = missed_at.filter(|_| release.is_none());
+        let is_deadline = deadline(nominal, era) == Some(closes);
         let outcome = if !is_covered && !is_proven {
             Outcome::NotObserved
-        } else if self.has_new_schedule(slot.at, (start, until)) {
+        } else if self.has_new_schedule(slot.at, (nominal, until)) {
             Outcome::ScheduleChanged
         } else if missed_at.is_some_and(|missed_at| missed_at <= self.now || is_closed && !is_deadline) {
             Outcome::Missed
@@ -362,21 +309,17 @@ impl Court<'_> {
         if slot.finished.is_some() && slot.is_counted() && self.may_lack_holders() {
             return slot.held_until;
         }
-        let by_forbid = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| self.holder(index))
-            .flatten();
-        let by_forbid = by_forbid.and_then(|(_, end)| end);
-        // A Job whose end nobody saw may have held the slot until its own Job was created.
-        let by_unseen = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| self.unseen_holder_end(index))
-            .flatten();
-        let by_forbid = by_forbid.max(by_unseen.map(|end| end.min(slot.created)));
         let start = self.start_of(index);
-        let frozen = self.frozen(index, start);
-        let thawed = frozen.map(|frozen| frozen.span().end());
-        let held = self.cron_job.eras.suspended_until(start).into_iter();
-        let held = held.chain(by_forbid).chain(thawed);
-        // A Job that outlived the creation held nothing.
+        let is_forbid = era.policy == ConcurrencyPolicy::Forbid;
+        let by_forbid = is_forbid.then(|| self.holder_end(index, start)).flatten();
+        // A Job whose end nobody saw may have held the slot until its own Job was created.
+        let by_unseen = is_forbid.then(|| self.unseen_holder_end(index, start)).flatten();
+        let by_unseen = by_unseen.map(|end| end.min(slot.created));
+        let thawed = self.frozen(index, start).map(|frozen| frozen.span().end());
+        let resumed = self.cron_job.eras.suspended_until(start);
+        let held = [resumed, by_forbid, by_unseen, thawed];
+        let held = held.into_iter().flatten();
+        // What outlived the creation held nothing.
         let held = held.filter(|until| *until <= slot.created.plus(1)).max();
         let held = held.max(Some(start).filter(|start| *start > slot.at));
         held.map(|until| until.min(slot.created))

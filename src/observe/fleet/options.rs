@@ -176,10 +176,11 @@ impl CronJob {
         starts.filter(|start| *start >= from).min()
     }
 
-    /// The instant at which a controller no longer starts a slot because of later ones. Under `all`, that is the start of
-    /// the slot with which it is no longer among the last ones, or the creation of a later Job: the oldest starts first.
-    pub(super) fn superseded_at(&self, place: usize) -> Option<Second> {
-        let n_later = match self.options_at(place).missed_runs {
+    /// The instant at which a controller no longer starts a slot because of later ones, by a rule. Under `all`, that is the
+    /// start of the slot with which it is no longer among the last ones, or the creation of a later Job: the oldest starts
+    /// first.
+    pub(super) fn superseded_at(&self, place: usize, rule: CatchUp) -> Option<Second> {
+        let n_later = match rule {
             CatchUp::All(count) if !self.is_replace_at(place) => usize::from(count),
             CatchUp::All(_) | CatchUp::Latest | CatchUp::Skip => 1,
         };

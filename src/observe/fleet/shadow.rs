@@ -6,8 +6,9 @@ use super::{
     cron_job::CronJob,
     era::Era,
     freezes::{Freezes, Frozen},
-    judge,
+    holders,
     observations::Observations,
+    release::{Release, release},
     second::Second,
     slot_record::{Outcome, SlotRecord},
     words,
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     observe::{
         facts::{CronJobFacts, RunResult},
-        slot::{LATE_AFTER, Shadow},
+        slot::{Ended, LATE_AFTER, Shadow},
     },
     schedule::{
         ConcurrencyPolicy, CronJobSchedule,
@@ -46,16 +47,8 @@ pub(super) fn with_cronwheel(
     // The options count here, whoever runs the CronJob.
     let schedule = era.schedule(facts);
     let start = Second::floor(schedule.start_of(slot.at.timestamp()));
-    let are_jobs_known =
-        era.policy != ConcurrencyPolicy::Forbid || observations.covers(&cron_job.name.namespace, start, start);
     let namespace = &cron_job.name.namespace;
-    let frozen_until = match freezes.at(namespace, start) {
-        Some(Frozen::Perhaps(_)) => return None,
-        // What starts after the freeze depends on all slots that it held back.
-        Some(Frozen::Yes(span)) if slot.has_job() && slot.created >= span.end() => return None,
-        Some(Frozen::Yes(span)) => Some(span.end()),
-        None => None,
-    };
+    let are_jobs_known = era.policy != ConcurrencyPolicy::Forbid || observations.covers(namespace, start, start);
     let not_on = schedule.options().not_on.as_ref();
     let is_calendar_known = not_on.is_none_or(|not_on| not_on.calendar != NamedCalendar::Unknown);
     let is_known = cron_job.eras.are_known_at(slot.at) && are_jobs_known && is_calendar_known;
@@ -70,33 +63,136 @@ pub(super) fn with_cronwheel(
     if !era.is_deleting && schedule.excludes(slot.at.timestamp()) {
         return Some(Shadow::Holds(EXCLUDED));
     }
+    let frozen_at = |instant| freezes.at(namespace, instant);
+    let is_doubtful = |instant| matches!(frozen_at(instant), Some(Frozen::Perhaps(_)));
+    let last = observations.last().map(Second::floor)?;
+    let release = release(&cron_job.eras, frozen_at, start, last);
+    if is_doubtful(start) || release.is_some_and(|release| is_doubtful(release.at)) {
+        return None;
+    }
+    let case = Case {
+        cron_job,
+        facts,
+        place,
+        slot,
+        era,
+        schedule,
+        start,
+    };
+    let frozen_until = match frozen_at(start) {
+        Some(Frozen::Yes(span)) => Some(span.end()),
+        Some(Frozen::Perhaps(_)) | None => None,
+    };
     let thawed = freezes.ended_before(namespace, start);
-    let resumed = cron_job.eras.resumed_before(start).max(thawed);
-    let verdict = policy::decide(
-        &Facts {
-            schedule,
-            is_deleting: era.is_deleting,
-            is_suspended: cron_job.eras.is_suspended_at(start),
-            created: facts.created,
-            last_schedule_time: before.map(|before| before.at.timestamp()),
-            starting_deadline_seconds: era.deadline_seconds,
-            concurrency_policy: era.policy,
-            n_active_jobs: n_active_jobs(cron_job, slot.at, start, schedule.options().counts_manual_jobs),
-            is_active_slot: &|_| false,
-            schedule_changed: None,
-            frozen_until: frozen_until.map(Second::timestamp),
-            resumed: resumed.map(Second::timestamp),
-            busy_since: busy(cron_job, slot.at, start),
-            armed: Some(slot.at.timestamp()),
-            was_awaited: true,
-        },
-        start.timestamp(),
-    );
-    Some(match verdict.decision {
+    let hold = Hold {
+        is_suspended: cron_job.eras.is_suspended_at(start),
+        frozen_until,
+        ended: cron_job.eras.resumed_before(start).max(thawed),
+        was_awaited: true,
+    };
+    Some(match case.decision(&hold, start) {
         Decision::Start { .. } => Shadow::Starts,
-        Decision::Skip(SkipReason::HeldByForbid(_)) => after_holder(cron_job, place, (era, schedule)),
-        Decision::Skip(reason) => Shadow::Holds(reason_text(&reason)),
+        Decision::Skip(SkipReason::HeldByForbid(_)) => case.after_holder(start),
+        Decision::Skip(reason) => match release.and_then(|release| case.at_release(release)) {
+            Some(then) => then,
+            // What else starts after a freeze depends on all slots that it held back.
+            None if frozen_until.is_some_and(|until| slot.has_job() && until <= slot.created) => return None,
+            None => Shadow::Holds(reason_text(&reason)),
+        },
     })
+}
+
+/// A slot, and what determines what becomes of it.
+struct Case<'a> {
+    cron_job: &'a CronJob,
+    facts: &'a CronJobFacts,
+    place: usize,
+    slot: &'a SlotRecord,
+    era: &'a Era,
+    schedule: &'a CronJobSchedule,
+    start: Second,
+}
+
+/// What suspensions and freezes say at the instant of a decision.
+struct Hold {
+    is_suspended: bool,
+    frozen_until: Option<Second>,
+    /// The end of the last one.
+    ended: Option<Second>,
+    /// Whether cronwheel waited for the slot.
+    was_awaited: bool,
+}
+
+impl Case<'_> {
+    fn decision(&self, hold: &Hold, at: Second) -> Decision {
+        let Case {
+            cron_job,
+            facts,
+            slot,
+            era,
+            schedule,
+            ..
+        } = self;
+        let before = self.place.checked_sub(1).and_then(|before| cron_job.slots.get(before));
+        let counts_manual_jobs = schedule.options().counts_manual_jobs;
+        let decided = policy::decide(
+            &Facts {
+                schedule,
+                is_deleting: era.is_deleting,
+                is_suspended: hold.is_suspended,
+                created: facts.created,
+                last_schedule_time: before.map(|before| before.at.timestamp()),
+                starting_deadline_seconds: era.deadline_seconds,
+                concurrency_policy: era.policy,
+                n_active_jobs: n_active_jobs(cron_job, slot.at, at, counts_manual_jobs),
+                is_active_slot: &|_| false,
+                schedule_changed: None,
+                frozen_until: hold.frozen_until.map(Second::timestamp),
+                resumed: hold.ended.map(Second::timestamp),
+                busy_since: busy(cron_job, slot.at, at),
+                armed: Some(slot.at.timestamp()),
+                was_awaited: hold.was_awaited,
+            },
+            at.timestamp(),
+        );
+        decided.decision
+    }
+
+    /// What becomes of the slot at the end of what held it back. `None` if it does not start.
+    fn at_release(&self, release: Release) -> Option<Shadow> {
+        let hold = Hold {
+            is_suspended: false,
+            frozen_until: None,
+            ended: Some(release.at.plus(-1)),
+            was_awaited: false,
+        };
+        let decision = self.decision(&hold, release.at);
+        let is_this = decision.slot().map(Second::floor) == Some(self.slot.at);
+        match decision {
+            Decision::Start { .. } if is_this => {
+                let wait = release.at.duration_since(self.start);
+                Some(Shadow::StartsAfter(wait, release.ended))
+            }
+            Decision::Skip(SkipReason::HeldByForbid(_)) if is_this => Some(self.after_holder(release.at)),
+            Decision::Start { .. } | Decision::Skip(_) => None,
+        }
+    }
+
+    /// Forbid: a slot that can start from an instant on starts when the Job before it ends, unless the next slot or the
+    /// deadline comes first.
+    fn after_holder(&self, from: Second) -> Shadow {
+        let start_of = |slot: Second| Second::floor(self.schedule.start_of(slot.timestamp()));
+        let next = self.cron_job.slots.get(self.place + 1).map(|next| next.at);
+        let next = next.or(self.cron_job.next).map(start_of);
+        let expiry = policy::order_expiry(self.start.timestamp(), self.era.deadline_seconds).map(Second::floor);
+        let end = holders::holder_at(self.cron_job, self.place, from).and_then(|(_, end)| end);
+        let is_in_time =
+            |end: &Second| next.is_none_or(|next| *end < next) && expiry.is_none_or(|expiry| *end <= expiry);
+        match end.filter(is_in_time) {
+            Some(end) => Shadow::StartsAfter(end.duration_since(self.start), Ended::Job),
+            None => Shadow::Holds(HELD_BY_FORBID),
+        }
+    }
 }
 
 /// The Jobs of slots before another that ran at an instant.
@@ -124,21 +220,6 @@ fn busy(cron_job: &CronJob, before: Second, at: Second) -> Option<Timestamp> {
     busy_since(runs, at.timestamp())
 }
 
-/// Forbid: the slot starts when the Job before it ends, unless the next slot or the deadline comes first.
-fn after_holder(cron_job: &CronJob, place: usize, (era, schedule): (&Era, &CronJobSchedule)) -> Shadow {
-    let start_of = |slot: Second| Second::floor(schedule.start_of(slot.timestamp()));
-    let at = start_of(cron_job.slots[place].at);
-    let next = cron_job.slots.get(place + 1).map(|next| next.at).or(cron_job.next);
-    let next = next.map(start_of);
-    let expiry = policy::order_expiry(at.timestamp(), era.deadline_seconds).map(Second::floor);
-    let end = judge::holder(cron_job, place).and_then(|(_, end)| end);
-    let is_in_time = |end: &Second| next.is_none_or(|next| *end < next) && expiry.is_none_or(|expiry| *end <= expiry);
-    match end.filter(is_in_time) {
-        Some(end) => Shadow::StartsAfter(end.duration_since(at)),
-        None => Shadow::Holds(HELD_BY_FORBID),
-    }
-}
-
 fn reason_text(reason: &SkipReason) -> &'static str {
     match reason {
         SkipReason::Deleting => "B-6.1: the CronJob is being deleted",
@@ -161,8 +242,10 @@ fn reason_text(reason: &SkipReason) -> &'static str {
 /// A difference between what happened and what cronwheel would have done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
-    /// The slot was lost; cronwheel would have started it so much later.
-    Lost(SignedDuration),
+    /// The slot was lost; cronwheel would have started it at the slot.
+    Lost,
+    /// The same so much later, when something ended.
+    LostThen(SignedDuration, Ended),
     /// The Job was late; cronwheel would have started it at the slot.
     Late,
 }
@@ -220,10 +303,10 @@ fn difference(slot: &SlotRecord, shadow: &Shadow, start: Second) -> Option<Diffe
     let is_late = slot.has_late_job() && slot.created > start.plus_duration(LATE_AFTER);
 
     match shadow {
-        Shadow::Starts if slot.is_lost() => Some(Difference::Lost(SignedDuration::ZERO)),
-        Shadow::StartsAfter(wait) if slot.is_lost() => Some(Difference::Lost(*wait)),
+        Shadow::Starts if slot.is_lost() => Some(Difference::Lost),
+        Shadow::StartsAfter(wait, ended) if slot.is_lost() => Some(Difference::LostThen(*wait, *ended)),
         Shadow::Starts if is_late => Some(Difference::Late),
-        Shadow::Starts | Shadow::StartsAfter(_) | Shadow::Holds(_) => None,
+        Shadow::Starts | Shadow::StartsAfter(..) | Shadow::Holds(_) => None,
     }
 }
 
@@ -251,14 +334,11 @@ impl Stretch {
         };
         let lateness = words::duration_text(self.lateness_max_seconds);
         match self.difference {
-            Difference::Lost(wait) if wait.is_zero() => {
-                format!("{times}: lost; cronwheel would have started {them} at {slots}")
-            }
-            Difference::Lost(wait) => {
+            Difference::Lost => format!("{times}: lost; cronwheel would have started {them} at {slots}"),
+            Difference::LostThen(wait, ended) => {
                 let wait = words::duration_text(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
-                format!(
-                    "{times}: lost; cronwheel would have started {them} {wait} after {slots}, when the earlier Job ended"
-                )
+                let when = ended.when();
+                format!("{times}: lost; cronwheel would have started {them} {wait} after {slots}, {when}")
             }
             Difference::Late if self.n_slots == 1 => {
                 format!("{times}: started {lateness} late; cronwheel would have started it at {slots}")

@@ -9,6 +9,7 @@ mod model;
 mod namespaces;
 mod options;
 mod restart;
+mod releases;
 mod scenarios;
 mod script;
 mod views;

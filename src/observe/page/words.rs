@@ -104,7 +104,7 @@ pub(super) fn result_word(result: &RunResult) -> &'static str {
 pub(super) fn shadow(shadow: &Shadow) -> String {
     match shadow {
         Shadow::Starts => "starts it on time".to_owned(),
-        Shadow::StartsAfter(wait) => format!("starts it {} later, when the earlier Job ends", duration(*wait)),
+        Shadow::StartsAfter(wait, ended) => format!("starts it {} later, {}", duration(*wait), ended.when()),
         Shadow::Holds(reason) => format!("starts no Job: {reason}"),
     }
 }

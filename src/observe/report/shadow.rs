@@ -29,7 +29,7 @@ pub struct ShadowCounts {
     pub n_slots: u64,
     /// Number of slots that it would have started on time.
     pub n_on_time: u64,
-    /// Number of slots that it would have started late: after the end of an earlier Job.
+    /// Number of slots that it would have started late: after the end of an earlier Job, or of a suspension or freeze.
     pub n_later: u64,
     /// Number of slots that it would not have started.
     pub n_held: u64,
@@ -102,8 +102,8 @@ impl ShadowCounts {
         self.n_slots += 1;
         match &slot.with_cronwheel {
             Some(Shadow::Starts) => self.n_on_time += 1,
-            Some(Shadow::StartsAfter(wait)) if after(slot.at, *wait) <= on_time_until => self.n_on_time += 1,
-            Some(Shadow::StartsAfter(_)) => self.n_later += 1,
+            Some(Shadow::StartsAfter(wait, _)) if after(slot.at, *wait) <= on_time_until => self.n_on_time += 1,
+            Some(Shadow::StartsAfter(..)) => self.n_later += 1,
             Some(Shadow::Holds(_)) => self.n_held += 1,
             None => self.n_unknown += 1,
         }

@@ -210,21 +210,31 @@ impl Model {
         self.deadline(slot).map_or(next, |deadline| deadline.min(next))
     }
 
-    /// The end of the Job that Forbid waits for, `Timestamp::MAX` while it runs.
-    fn held_until(&self, slot: Timestamp) -> Option<Timestamp> {
+    /// The end of the suspension of a slot, if the slot can start then.
+    fn released(&self, slot: Timestamp) -> Option<Timestamp> {
+        let mut released = self.resumed(slot)?;
+        while self.was_suspended(released) {
+            released = self.resumed(released)?;
+        }
+        let late = SignedDuration::from_secs(5);
+        Some(released).filter(|released| *released + late < self.closes(slot))
+    }
+
+    /// The end of the Job that Forbid waits for at a slot that can start then, `Timestamp::MAX` while it runs.
+    fn held_until(&self, slot: Timestamp, start: Timestamp) -> Option<Timestamp> {
         let policy = self.fields(slot).policy;
         let earlier = self.jobs.iter().filter(|job| {
-            policy == ConcurrencyPolicy::Forbid && job.slot < slot && job.created <= slot + SignedDuration::from_secs(5)
+            let latest_creation = start + SignedDuration::from_secs(5);
+            policy == ConcurrencyPolicy::Forbid && job.slot < slot && job.created <= latest_creation
         });
         let ends = earlier.map(|job| job.end.as_ref().map_or(Timestamp::MAX, |(end, _)| *end));
-        ends.filter(|end| *end > slot).max()
+        ends.filter(|end| *end > start).max()
     }
 
     fn mark(&self, slot: Timestamp) -> Mark {
         let late = SignedDuration::from_secs(5);
-        let held = self.held_until(slot);
         if let Some(job) = self.jobs.iter().find(|job| job.slot == slot) {
-            let startable = self.startable(slot, job.created, held);
+            let startable = self.startable(slot, job.created, self.held_until(slot, slot));
             let is_late = job.created.duration_since(startable) > late;
             return match &job.end {
                 Some((_, RunResult::Failed(_))) => Mark::Failed,
@@ -234,14 +244,18 @@ impl Model {
                 Some(_) => Mark::Succeeded,
             };
         }
+        let released = self.released(slot);
+        let start = released.unwrap_or(slot);
+        let held = self.held_until(slot, start);
         let closes = self.closes(slot);
-        if self.was_suspended(slot) || held.is_some_and(|end| end.saturating_add(late).unwrap() >= closes) {
+        let is_suspended = self.was_suspended(slot) && released.is_none();
+        if is_suspended || held.is_some_and(|end| end.saturating_add(late).unwrap() >= closes) {
             return Mark::Skipped;
         }
         if self.now >= closes {
             return Mark::Lost;
         }
-        let startable = held.unwrap_or(slot);
+        let startable = held.unwrap_or(start);
         if self.now.duration_since(startable) > late {
             Mark::Late
         } else {
@@ -260,7 +274,7 @@ impl Model {
         let mark = self.mark(slot);
         let job = self.jobs.iter().find(|job| job.slot == slot);
         let is_late = job.is_some_and(|job| {
-            let startable = self.startable(slot, job.created, self.held_until(slot));
+            let startable = self.startable(slot, job.created, self.held_until(slot, slot));
             job.created.duration_since(startable) > SignedDuration::from_secs(5)
         });
         Cell {

@@ -6,7 +6,7 @@ use super::script::{World, at, facts, run, schedule};
 use crate::{
     observe::{
         facts::RunResult,
-        slot::{LossReason, Shadow, SkipCause, SlotOutcome},
+        slot::{Ended, LossReason, Shadow, SkipCause, SlotOutcome},
     },
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone},
 };
@@ -104,7 +104,7 @@ fn a_suspended_cron_job_skips_its_slots() {
         10:03:30 resume
         10:04:01 start 10:04
         10:05:30 wait";
-    check("suspended for two slots", script, "s--rl");
+    check("suspended for two slots", script, "s-Lrl");
     check("suspended at the slot", "10:01:03 suspend\n10:01:30 wait", "-");
     check("suspended while late", "10:01:20 suspend\n10:02:30 wait", "L-");
     // The most recent slot starts after the suspension, in time.
@@ -112,6 +112,8 @@ fn a_suspended_cron_job_skips_its_slots() {
     assert_eq!(world.marks(), "-r");
     assert_eq!(world.slot("10:02").lateness(), Some(SignedDuration::from_secs(1)));
     let held = Some(Shadow::Holds("B-6.3: the CronJob is suspended"));
+    let resumed = Shadow::StartsAfter(SignedDuration::from_secs(40), Ended::Suspension);
+    assert_eq!(world.slot("10:02").with_cronwheel, Some(resumed));
     assert_eq!(world.slot("10:01").with_cronwheel, held);
 }
 
@@ -134,7 +136,7 @@ fn forbid_holds_slots_while_a_job_runs() {
     assert_eq!(world.slot("10:03").lateness(), Some(SignedDuration::from_secs(1)));
     assert_eq!(
         world.slot("10:03").with_cronwheel,
-        Some(Shadow::StartsAfter(SignedDuration::from_secs(40)))
+        Some(Shadow::StartsAfter(SignedDuration::from_secs(40), Ended::Job))
     );
     assert!(matches!(world.slot("10:02").with_cronwheel, Some(Shadow::Holds(_))));
     // A slot that nobody starts after the Job is late, and lost at last.

@@ -7,7 +7,7 @@ use crate::{
     observe::{
         facts::CronJobFacts,
         missed::BackfillCommand,
-        slot::{Shadow, SkipCause, SlotOutcome},
+        slot::{Ended, Shadow, SkipCause, SlotOutcome},
         view::ControllerActivity,
     },
     schedule::ConcurrencyPolicy,
@@ -163,7 +163,7 @@ impl Fleet {
         self.slot(
             after(20),
             outcome,
-            Some(Shadow::StartsAfter(SignedDuration::from_mins(2))),
+            Some(Shadow::StartsAfter(SignedDuration::from_mins(2), Ended::Job)),
         );
         if let Some((_, slots)) = self.cron_jobs.last_mut() {
             slots[1].held_until = Some(after(22));

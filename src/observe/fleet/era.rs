@@ -89,6 +89,11 @@ impl Eras {
             .is_some_and(|first| first.from <= at || first.spec_changed.is_some_and(|changed| changed <= at))
     }
 
+    /// The changes of the spec that the objects told.
+    pub(super) fn spec_changes(&self) -> impl Iterator<Item = Second> {
+        self.eras.iter().filter_map(|era| era.spec_changed)
+    }
+
     /// The first era after `index` with another schedule.
     pub(super) fn next_schedule(&self, index: usize, facts: &CronJobFacts) -> Option<&Era> {
         let schedule = self.eras.get(index)?.schedule(facts);

@@ -300,7 +300,7 @@ impl Court<'_> {
         self.cron_job.start_of(index).unwrap_or(at)
     }
 
-    /// Until when Forbid, a suspension, a freeze or `spread` held a slot that has a Job.
+    /// Until when Forbid, a suspension, a freeze, `spread` or a change that nobody saw held a slot that has a Job.
     fn held_until(&self, index: usize, era: &Era) -> Option<Second> {
         let slot = &self.cron_job.slots[index];
         if slot.created <= slot.at.plus_duration(LATE_AFTER) {
@@ -317,11 +317,23 @@ impl Court<'_> {
         let by_unseen = by_unseen.map(|end| end.min(slot.created));
         let thawed = self.frozen(index, start).map(|frozen| frozen.span().end());
         let resumed = self.cron_job.eras.suspended_until(start);
-        let held = [resumed, by_forbid, by_unseen, thawed];
+        let held = [resumed, by_forbid, by_unseen, thawed, self.unseen_change(slot)];
         let held = held.into_iter().flatten();
         // What outlived the creation held nothing.
         let held = held.filter(|until| *until <= slot.created.plus(1)).max();
         let held = held.max(Some(start).filter(|start| *start > slot.at));
+    /// The last change of the spec between a slot and the creation of its Job, if nobody watched what it changed: it may
+    /// have ended a suspension, or have brought the schedule of the slot.
+    fn unseen_change(&self, slot: &SlotRecord) -> Option<Second> {
+        let last = self.cron_job.facts.as_deref().and_then(|facts| facts.spec_changed);
+        let changes = self.cron_job.eras.spec_changes().chain(last.map(Second::floor));
+        let between = changes.filter(|changed| slot.at < *changed && *changed <= slot.created.plus(1));
+        let namespace = &self.cron_job.name.namespace;
+        between
+            .filter(|changed| !self.observations.covers(namespace, slot.at, *changed))
+            .max()
+    }
+
         held.map(|until| until.min(slot.created))
     }
 

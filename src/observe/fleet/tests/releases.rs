@@ -1,8 +1,13 @@
 //! Slots that a suspension or a freeze held back, after its end: the latest one starts then, and can be late and lost.
 
+use jiff::SignedDuration;
+
 use super::script::{World, at, facts, with_options};
 use crate::{
-    observe::slot::{LossReason, SkipCause, SlotOutcome},
+    observe::{
+        facts::{Creator, RunResult},
+        slot::{LossReason, SkipCause, SlotOutcome},
+    },
     schedule::ConcurrencyPolicy,
 };
 
@@ -126,6 +131,54 @@ fn the_latest_slot_of_a_freeze_is_due_at_its_end() {
     world.play("10:00:30 namespaces\n10:00:30 watch\n10:00:40 namespace freeze-until=2026-05-05T10:02:20Z");
     world.play("10:01:01 start 10:01\n10:02:10 wait");
     assert_eq!(world.marks(), "rl");
+}
+
+#[test]
+fn a_change_before_the_first_list_is_no_lateness_of_the_controller() {
+    // Resumed, or given another schedule, when its object says.
+    for (changed, lateness_seconds) in [
+        (None, 2_244),
+        (Some("07:37:24"), 0),
+        (Some("07:37:25"), 0),
+        (Some("07:30:00"), 444),
+        (Some("06:30:00"), 2_244),
+        (Some("07:40:00"), 2_244),
+    ] {
+        let mut daily = facts();
+        daily.schedule = with_options("0 7 * * *", "");
+        daily.last_schedule_time = Some(at("07:00"));
+        daily.spec_changed = changed.map(at);
+        let mut world = World::new(daily, 50);
+        world.now = at("07:37:24");
+        world.start(at("07:00"));
+        world.end(at("07:00"), RunResult::Succeeded);
+        world.play("08:00 watch");
+        let lateness = world.slot("07:00").lateness();
+        assert_eq!(
+            lateness,
+            Some(SignedDuration::from_secs(lateness_seconds)),
+            "{changed:?}"
+        );
+        let is_late = lateness_seconds > 5;
+        assert_eq!(world.detail().attention.len(), usize::from(is_late), "{changed:?}");
+        let controllers = world.fleet.overview(world.now).controllers;
+        assert_eq!(controllers[0].creator, Creator::BuiltIn);
+        assert_eq!(controllers[0].lateness_p50, lateness, "{changed:?}");
+    }
+}
+
+#[test]
+fn a_change_in_a_gap_is_no_lateness_of_the_controller() {
+    // Suspended and resumed while nobody watched.
+    let mut world = World::of("10:00:30 watch\n10:00:40 unwatch");
+    world.facts.spec_changed = Some(at("10:01:40"));
+    world.play("10:01:41 start 10:01\n10:01:50 watch");
+    assert_eq!(world.slot("10:01").lateness(), Some(SignedDuration::from_secs(1)));
+    // The watches saw that nothing but the template changed.
+    let mut world = World::of("10:00:30 watch");
+    world.facts.spec_changed = Some(at("10:01:40"));
+    world.play("10:01:40 resume\n10:01:41 start 10:01");
+    assert_eq!(world.slot("10:01").lateness(), Some(SignedDuration::from_secs(41)));
 }
 
 #[test]

@@ -22,7 +22,6 @@ use crate::{
         fleet::Fleet,
         missed::{BackfillCommand, Missed, MissedSource},
         observer::source::Source,
-        words::instant_text,
     },
     schedule::Zone,
 };
@@ -85,22 +84,17 @@ pub async fn run(
 
 fn missed(args: &MissedArgs, fleet: &Fleet, source: &Source, cluster: Cluster, now: Timestamp) -> Missed {
     let since = now.saturating_sub(args.since).unwrap_or(now);
-    let known_since = fleet.overview(now).known_since.filter(|known| *known > since);
-    let unknown = known_since.map(|known| {
-        let known = instant_text(known);
-        format!("Before {known} the cluster keeps no Job, so slots before that may be missing here.")
-    });
     let command = ClusterFlags::of(&args.source, &cluster, args.history.as_deref()).command();
     let origin = MissedSource {
         cluster: cluster.name,
         since,
         now,
         unreadable_namespaces: source.unreadable.iter().map(|one| one.namespace.clone()).collect(),
-        notes: notes(fleet, source, (since, now)).into_iter().chain(unknown).collect(),
+        notes: notes(fleet, source, (since, now)),
     };
     let cron_jobs = fleet
         .cron_jobs()
-        .map(|cron_job| (cron_job.name().clone(), cron_job.slots()));
+        .map(|cron_job| (cron_job.name().clone(), cron_job.slots_since(since)));
     Missed::new(cron_jobs, origin, &command)
 }
 

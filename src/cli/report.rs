@@ -115,7 +115,7 @@ fn report(
         notes: notes(fleet, source, (begin, now)),
     };
     let forecast = Forecast::new(fleet.cron_jobs(), now, after(now, AHEAD));
-    let histories = fleet.cron_jobs().map(|cron_job| CronJobHistory::from(&cron_job));
+    let histories = fleet.cron_jobs().map(|cron_job| CronJobHistory::new(&cron_job, begin));
     let inputs = fleet.cron_jobs().map(|cron_job| CronJobAdviceInput::from(&cron_job));
     let advice = advice(inputs, &forecast, now);
     Report::new(histories, origin, &forecast, &advice)

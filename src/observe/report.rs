@@ -39,7 +39,7 @@ use super::{
 pub struct CronJobHistory<'a> {
     /// The CronJob.
     pub facts: &'a CronJobFacts,
-    /// Its known slots, in any order. Those outside of the report are ignored.
+    /// Its slots, known or not, in any order. Those outside of the report are ignored.
     pub slots: Vec<Slot>,
     /// The median run time of the known runs.
     pub run_time_p50: Option<SignedDuration>,
@@ -47,11 +47,12 @@ pub struct CronJobHistory<'a> {
     pub run_time_p95: Option<SignedDuration>,
 }
 
-impl<'a> From<&CronJobView<'a>> for CronJobHistory<'a> {
-    fn from(view: &CronJobView<'a>) -> CronJobHistory<'a> {
+impl<'a> CronJobHistory<'a> {
+    /// A CronJob with the slots that were due from an instant on.
+    pub fn new(view: &CronJobView<'a>, since: Timestamp) -> CronJobHistory<'a> {
         CronJobHistory {
             facts: view.facts,
-            slots: view.slots(),
+            slots: view.slots_since(since),
             run_time_p50: view.run_time_p50,
             run_time_p95: view.run_time_p95,
         }

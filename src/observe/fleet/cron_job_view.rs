@@ -152,8 +152,7 @@ impl CronJobView<'_> {
     /// The slots between two instants, both included, the oldest first. Those that are due and not known are
     /// [`NotObserved`](crate::observe::slot::SlotOutcome::NotObserved). `None` if there are more than `n_max`.
     pub fn slots_between(&self, from: Timestamp, to: Timestamp, n_max: usize) -> Option<Vec<Slot>> {
-        let (before, last) = (Second::ceil(from).plus(-1), Second::floor(to));
-        let before = before.max(Second::floor(self.facts.created));
+        let (before, last) = (self.begin(from), Second::floor(to));
         let known = &self.cron_job.slots;
         let range = known.partition_point(|slot| slot.at <= before)..known.partition_point(|slot| slot.at <= last);
         let mut places = range.into_iter().peekable();
@@ -165,12 +164,46 @@ impl CronJobView<'_> {
             }
             let place = places.next_if(|place| due.is_none_or(|due| known[*place].at <= due));
             let at = place.map_or(due, |place| Some(known[place].at))?;
-            slots.push(place.map_or_else(|| unobserved(at), |place| self.fleet.slot(self.cron_job, place)));
+            slots.push(place.map_or_else(
+                || unobserved(self.cron_job, at),
+                |place| self.fleet.slot(self.cron_job, place),
+            ));
             if due == Some(at) {
                 due = due_slots::next_after(self.cron_job, at).filter(|at| *at <= last);
             }
         }
         Some(slots)
+    }
+
+    /// The known slots, and those from an instant on that were due before them and of which nothing is known, the oldest
+    /// first. The latter are not more than there is room for beside the known ones in [`KEPT_SLOTS_MAX`].
+    pub fn slots_since(&self, since: Timestamp) -> Vec<Slot> {
+        let unknown = self.unknown_since(since).into_iter();
+        let unknown = unknown.map(|at| unobserved(self.cron_job, at));
+        unknown.chain(self.slots()).collect()
+    }
+
+    /// The due slots from an instant on before the known ones.
+    fn unknown_since(&self, since: Timestamp) -> Vec<Second> {
+        let known = &self.cron_job.slots;
+        let begin = self
+            .begin(since)
+            .max(self.cron_job.dropped_until.unwrap_or(Second::MIN));
+        let last = known
+            .first()
+            .map(|first| first.at.plus(-1))
+            .or(self.cron_job.enumerated);
+        let n_max = KEPT_SLOTS_MAX.saturating_sub(known.len());
+        match last.filter(|last| begin < *last && n_max > 0) {
+            Some(last) => due_slots::last_between(self.cron_job, (begin, last), n_max),
+            None => Vec::new(),
+        }
+    }
+
+    /// The instant after which slots from another one on can be due.
+    fn begin(&self, since: Timestamp) -> Second {
+        let before = Second::ceil(since).plus(-1);
+        before.max(Second::floor(self.facts.created))
     }
 
     /// The names of the Jobs that run.
@@ -182,11 +215,13 @@ impl CronJobView<'_> {
         names.chain(slots.map(|slot| self.cron_job.job_name(slot))).collect()
     }
 
-    /// Whether slots after an instant were dropped, because there are too many.
-    pub fn is_cut_after(&self, instant: Timestamp) -> bool {
-        let n_slots = self.cron_job.slots.len();
-        let first = self.cron_job.slots.first();
-        n_slots >= KEPT_SLOTS_MAX && first.is_some_and(|slot| slot.at.timestamp() > instant)
+    /// Whether [`CronJobView::slots_since`] leaves slots out, because there are too many.
+    pub fn is_cut_after(&self, since: Timestamp) -> bool {
+        let unknown = self.unknown_since(since);
+        let n_slots = unknown.len() + self.cron_job.slots.len();
+        let first = unknown.first().copied();
+        let first = first.or_else(|| Some(self.cron_job.slots.first()?.at));
+        n_slots >= KEPT_SLOTS_MAX && due_slots::next_after(self.cron_job, self.begin(since)) < first
     }
 
     /// Whether the built-in controller runs it, which ignores its options.
@@ -200,12 +235,17 @@ impl CronJobView<'_> {
     }
 }
 
-/// A slot of which nothing is known.
-fn unobserved(at: Second) -> Slot {
+/// A slot of which nothing is known beside what the schedule says.
+fn unobserved(cron_job: &CronJob, at: Second) -> Slot {
+    let outcome = match cron_job.excluded_at(at) {
+        Some((calendar, note)) => SlotOutcome::Skipped(SkipCause::Excluded { calendar, note }),
+        None if due_slots::shares_minute(cron_job, at) => SlotOutcome::Skipped(SkipCause::SameMinute),
+        None => SlotOutcome::NotObserved,
+    };
     Slot {
         at: at.timestamp(),
         held_until: None,
-        outcome: SlotOutcome::NotObserved,
+        outcome,
         with_cronwheel: None,
     }
 }

@@ -140,6 +140,31 @@ fn due_between(
     found
 }
 
+/// Whether a slot before those that are known is not the first of its minute (B-11.1).
+pub(super) fn shares_minute(cron_job: &CronJob, at: Second) -> bool {
+    !cron_job.has_seconds_before(at) && is_later_in_minute(cron_job, at)
+}
+
+/// Whether the minute of a slot has an earlier one.
+pub(super) fn is_later_in_minute(cron_job: &CronJob, at: Second) -> bool {
+    !at.is_whole_minute() && next_after(cron_job, at.start_of_minute().plus(-1)).is_some_and(|first| first < at)
+}
+
+/// The last slots after an instant and until another, at most so many.
+pub(super) fn last_between(cron_job: &CronJob, (after, until): (Second, Second), n_max: usize) -> Vec<Second> {
+    let mut window_seconds = DAY_SECONDS;
+    let mut slots = Vec::new();
+    for _ in 0..DOUBLINGS_MAX {
+        let begin = until.plus(-window_seconds).max(after);
+        (slots, _) = forward(cron_job, begin, until, n_max);
+        if begin == after || slots.len() >= n_max {
+            break;
+        }
+        window_seconds *= 2;
+    }
+    slots
+}
+
 fn forward(cron_job: &CronJob, after: Second, until: Second, n_max: usize) -> (Vec<Second>, Option<Second>) {
     let mut slots = Vec::new();
     let mut next = next_after(cron_job, after);

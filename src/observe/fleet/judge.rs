@@ -289,10 +289,7 @@ impl Court<'_> {
             return self.cron_job.slots[before].at.minute() == at.minute();
         }
         // The slot before the oldest one is not kept.
-        !at.is_whole_minute() && {
-            let before = at.start_of_minute().plus(-1);
-            due_slots::next_after(self.cron_job, before).is_some_and(|first| first < at)
-        }
+        due_slots::is_later_in_minute(self.cron_job, at)
     }
 
     fn start_of(&self, index: usize) -> Second {
@@ -322,6 +319,9 @@ impl Court<'_> {
         // What outlived the creation held nothing.
         let held = held.filter(|until| *until <= slot.created.plus(1)).max();
         let held = held.max(Some(start).filter(|start| *start > slot.at));
+        held.map(|until| until.min(slot.created))
+    }
+
     /// The last change of the spec between a slot and the creation of its Job, if nobody watched what it changed: it may
     /// have ended a suspension, or have brought the schedule of the slot.
     fn unseen_change(&self, slot: &SlotRecord) -> Option<Second> {
@@ -332,9 +332,6 @@ impl Court<'_> {
         between
             .filter(|changed| !self.observations.covers(namespace, slot.at, *changed))
             .max()
-    }
-
-        held.map(|until| until.min(slot.created))
     }
 
     /// Whether a Job that held a slot may be among those that are no longer kept.

@@ -111,6 +111,14 @@ impl CronJob {
         exclusion.entry(at.timestamp())
     }
 
+    /// The calendar that excludes a slot before those that are known, and its note.
+    pub(super) fn excluded_at(&self, at: Second) -> Option<(Box<str>, Box<str>)> {
+        let schedule = self.with_options(0, at)?;
+        let entry = schedule.exclusion()?.entry(at.timestamp())?;
+        let not_on = schedule.options().not_on.as_ref()?;
+        Some(((*not_on.name).into(), entry.note.clone()))
+    }
+
     /// The name of the calendar of a slot.
     pub(super) fn calendar_at(&self, place: usize) -> Option<&str> {
         let not_on = self.options_at(place).not_on.as_ref()?;
@@ -138,6 +146,11 @@ impl CronJob {
         let slot = self.slots.get(place);
         let schedule = slot.and_then(|slot| self.with_options(place, slot.at));
         schedule.map_or(&NONE, CronJobSchedule::options)
+    }
+
+    /// Whether the schedule before the slots that are known has seconds.
+    pub(super) fn has_seconds_before(&self, at: Second) -> bool {
+        self.with_options(0, at).is_some_and(CronJobSchedule::has_seconds)
     }
 
     /// Whether a slot has a Job of its own although its minute has others: its schedule has seconds.

@@ -12,5 +12,6 @@ mod restart;
 mod releases;
 mod scenarios;
 mod script;
+mod unknowns;
 mod views;
 mod windows;

@@ -156,7 +156,20 @@ fn a_fleet_without_trouble_says_so() {
     fleet.started(instant("2026-11-27T20:00:00Z"), 0, RunResult::Succeeded);
     let text = fleet.report(source).to_text();
     assert!(text.contains("Nothing: no run is known to be lost or late."), "{text}");
+    assert!(text.contains("and none was lost."), "{text}");
     assert!(!text.contains("What is known begins"), "{text}");
+}
+
+#[test]
+fn what_is_not_known_is_not_called_not_lost() {
+    let mut fleet = Fleet::default();
+    fleet.add(cron_job("a/b", "0 * * * *", None));
+    fleet.started(instant("2026-11-27T20:00:00Z"), 0, RunResult::Succeeded);
+    fleet.unknown(instant("2026-11-27T19:00:00Z"));
+    let text = fleet.report(source()).to_text();
+    assert!(text.contains("Of 2 due slots 1 started"), "{text}");
+    assert!(text.contains("and none is known to be lost."), "{text}");
+    assert!(text.contains("Of 2 due slots 1 is not known"), "{text}");
 }
 
 #[test]
@@ -289,7 +302,7 @@ fn report_and_advice_read_the_fleet() {
     index.apply_run(run, now);
     index.set_watches_current(true, now);
     let forecast = Forecast::new(std::iter::empty::<&CronJobFacts>(), now, now);
-    let histories = index.cron_jobs().map(|view| CronJobHistory::from(&view));
+    let histories = index.cron_jobs().map(|view| CronJobHistory::new(&view, now));
     let slots = Report::new(histories, source(), &forecast, &[]).slots;
     assert_eq!((slots.n_started, slots.n_late, slots.n_failed), (1, 1, 1));
     let inputs = index.cron_jobs().map(|view| CronJobAdviceInput::from(&view));

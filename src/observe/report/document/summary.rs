@@ -72,7 +72,7 @@ fn outcomes(slots: &SlotCounts) -> String {
         n_frozen,
         n_excluded,
         n_open,
-        n_unknown: _,
+        n_unknown,
         n_undecided: _,
     } = slots;
     if *n_slots == 0 {
@@ -85,6 +85,7 @@ fn outcomes(slots: &SlotCounts) -> String {
         thousands(*n_late),
         counted(*n_failed, "run"),
         match n_lost {
+            0 if *n_unknown > 0 => "none is known to be".to_owned(),
             0 => "none was".to_owned(),
             1 => "1 was".to_owned(),
             n => format!("{} were", thousands(*n)),
@@ -120,8 +121,7 @@ fn unknown(report: &Report) -> Option<Block> {
         .filter(|_| report.known_since > Some(report.since))
         .unwrap_or_default();
     match report.slots.n_unknown {
-        0 if begins_late.is_empty() => None,
-        0 => Some(paragraph(begins_late.trim_start())),
+        0 => None,
         n => {
             let undecided = match report.slots.n_undecided {
                 0 => String::new(),

@@ -56,6 +56,10 @@ impl Fleet {
         });
     }
 
+    pub(super) fn unknown(&mut self, at: Timestamp) {
+        self.slot(at, SlotOutcome::NotObserved, None);
+    }
+
     pub(super) fn open(&mut self, at: Timestamp) {
         self.slot(at, SlotOutcome::Open, Some(Shadow::Starts));
     }

@@ -6,6 +6,7 @@ use super::{
     Fleet,
     cron_job::CronJob,
     cron_job_view::{holder_name, last_success},
+    due_slots,
     holders::{self, Holder},
     last_outcomes::LostSlots,
     second::Second,
@@ -98,15 +99,18 @@ impl Case<'_> {
     }
 
     fn lost(&self, slots: &LostSlots) -> Finding {
-        let (first, last) = (self.time(slots.first), self.time(slots.last));
+        let left_out = due_slots::first_left_out(self.cron_job).filter(|_| slots.is_cut);
+        let since = left_out.map_or(slots.first, |left_out| left_out.min(slots.first));
+        let (first, last) = (self.time(since), self.time(slots.last));
         let (runs, why) = (runs_text(slots.n_slots), slots.reason.sentence());
         let reason = match slots.n_slots {
+            _ if since < slots.first => format!("lost at least {runs} between {first} and {last}: {why}"),
             1 => format!("lost {runs} at {first}: {why}"),
             _ => format!("lost {runs} between {first} and {last}: {why}"),
         };
         Finding {
             trouble: Trouble::Lost,
-            since: Some(slots.first),
+            since: Some(since),
             reason,
         }
     }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     cells::Cells,
-    due_slots,
+    due_slots::{self, Cut},
     era::Eras,
     freezes::{Freezes, Span},
     judge,
@@ -55,6 +55,8 @@ pub(super) struct CronJob {
     pub(super) losses: BTreeMap<Second, Second>,
     /// All due slots up to here are enumerated.
     pub(super) enumerated: Option<Second>,
+    /// What was left out of them.
+    pub(super) cut: Option<Cut>,
     /// The next slot.
     pub(super) next: Option<Second>,
     /// The last slots of each kind, also of slots that are no longer kept.
@@ -111,6 +113,7 @@ impl CronJob {
             hindrances: BTreeMap::new(),
             losses: BTreeMap::new(),
             enumerated: None,
+            cut: None,
             next: None,
             last: LastOutcomes::default(),
             forgotten: LastOutcomes::default(),
@@ -246,7 +249,7 @@ impl CronJob {
         for (index, judgement) in judgements.into_iter().enumerate() {
             is_changed |= judgement.apply(&mut self.slots[index]);
             is_changed |= self.count(index, around.cells);
-            last.note(&self.slots[index]);
+            last.note(&self.slots[index], self.is_cut_at(index));
         }
         is_changed |= last != self.last;
         self.last = last;
@@ -265,7 +268,8 @@ impl CronJob {
             return;
         }
         for index in 0..n_excess {
-            self.forgotten.note(&self.slots[index]);
+            let is_cut = self.is_cut_at(index);
+            self.forgotten.note(&self.slots[index], is_cut);
             // One that is gone may have held later slots.
             if matches!(self.slots[index].outcome, Outcome::Running | Outcome::Gone)
                 && let Some(run) = self.run_at(index, ids)
@@ -289,6 +293,11 @@ impl CronJob {
             self.losses = self.losses.split_off(&oldest);
             self.eras.forget_before(oldest);
         }
+    }
+
+    /// Whether slots before this one were left out when the slots were first enumerated.
+    fn is_cut_at(&self, index: usize) -> bool {
+        self.cut.is_some_and(|cut| cut.first == self.slots[index].at)
     }
 
     /// The lost slots, if the last of them was given up after an instant.

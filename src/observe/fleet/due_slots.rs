@@ -23,6 +23,15 @@ const DAY_SLOTS_MAX: usize = 24 * 60;
 /// Maximum doublings of the time in which slots are looked for: more than a hundred years.
 const DOUBLINGS_MAX: u32 = 16;
 
+/// The end of the slots that were left out at the first enumeration, because there were too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// What is known begins after it.
+    begin: Second,
+    /// The first slot that was not left out.
+    pub(super) first: Second,
+}
+
 /// Adds the slots that are due and finds the next one.
 pub(super) fn enumerate(cron_job: &mut CronJob, around: &Surroundings<'_>) {
     let now = around.now;
@@ -35,6 +44,10 @@ pub(super) fn enumerate(cron_job: &mut CronJob, around: &Surroundings<'_>) {
     // Slots that were dropped are known, and must not come back without their Jobs.
     let begin = cron_job.dropped_until.map_or(begin, |dropped| dropped.max(begin));
     let (slots, next) = due_between(cron_job, (begin, now), around);
+    if let Some(first) = slots.first().filter(|_| cron_job.enumerated.is_none()) {
+        let is_cut = cron_job.dropped_until.is_none() && next_after(cron_job, begin) < Some(*first);
+        cron_job.cut = is_cut.then_some(Cut { begin, first: *first });
+    }
     let is_interval = words::is_interval(facts);
     cron_job.reserve_slots(slots.len());
     for at in slots {
@@ -163,6 +176,13 @@ pub(super) fn last_between(cron_job: &CronJob, (after, until): (Second, Second),
         window_seconds *= 2;
     }
     slots
+}
+
+/// The first slot that was left out at the first enumeration and has the present spec.
+pub(super) fn first_left_out(cron_job: &CronJob) -> Option<Second> {
+    let facts = cron_job.facts.as_deref()?;
+    let changed = facts.spec_changed.map(|changed| Second::floor(changed).plus(-1));
+    next_after(cron_job, changed.max(Some(cron_job.cut?.begin))?)
 }
 
 fn forward(cron_job: &CronJob, after: Second, until: Second, n_max: usize) -> (Vec<Second>, Option<Second>) {

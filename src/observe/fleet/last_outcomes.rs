@@ -26,11 +26,13 @@ pub(super) struct LostSlots {
     pub(super) last: Second,
     /// That of the last one.
     pub(super) reason: LossReason,
+    /// Whether slots before the first one were left out.
+    pub(super) is_cut: bool,
 }
 
 impl LastOutcomes {
-    /// Notes a slot that is later than those noted before.
-    pub(super) fn note(&mut self, slot: &SlotRecord) {
+    /// Notes a slot that is later than those noted before. `is_cut` tells that slots before it were left out.
+    pub(super) fn note(&mut self, slot: &SlotRecord, is_cut: bool) {
         let at = Some(slot.at);
         if slot.outcome == Outcome::Failed {
             self.failed = self.failed.max(at);
@@ -48,6 +50,7 @@ impl LastOutcomes {
                 first: before.map_or(slot.at, |lost| lost.first),
                 last: slot.at,
                 reason,
+                is_cut: before.map_or(is_cut, |lost| lost.is_cut),
             });
         }
     }

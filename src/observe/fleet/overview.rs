@@ -9,6 +9,7 @@ use super::{
     busy_time::Pace,
     rows,
     second::{Second, start_of_minute},
+    slot_record::{Outcome, SlotRecord},
 };
 use crate::observe::{
     facts::Creator,
@@ -116,7 +117,9 @@ impl Fleet {
 
     fn known_since(&self) -> Option<Timestamp> {
         let cron_jobs = self.cron_jobs.sorted();
-        let oldest = cron_jobs.filter_map(|cron_job| cron_job.slots.iter().find(|slot| slot.has_job()));
+        let is_known = |slot: &&SlotRecord| slot.outcome != Outcome::NotObserved;
+        let oldest = cron_jobs.filter_map(|cron_job| cron_job.slots.iter().find(is_known));
+        // Without a Job, that is the instant of the slot.
         let oldest = oldest.map(|slot| slot.created.timestamp());
         oldest.chain(self.observations.first()).min()
     }

@@ -81,3 +81,42 @@ fn unknown_slots_are_at_most_those_of_a_week_at_one_each_minute() {
     assert_eq!(slots.last().map(|slot| slot.at), Some(at("10:01")));
     assert!(cron_jobs[0].is_cut_after(since) && !cron_jobs[0].is_cut_after(at("2026-05-04T10:00:00Z")));
 }
+
+#[test]
+fn lost_slots_beyond_those_that_are_kept_are_told() {
+    // Created on 5 April, and never started.
+    let mut facts = facts();
+    facts.schedule = schedule("0 * * * *");
+    (facts.created, facts.last_schedule_time) = (at("2026-04-05T10:30:00Z"), None);
+    let mut world = World::new(facts.clone(), 50);
+    world.play("10:00:30 watch");
+    let found = &world.detail().attention[0];
+    assert_eq!(found.since, Some(at("2026-04-05T11:00:00Z")));
+    assert!(found.reason.starts_with("lost at least 9"), "{}", found.reason);
+    assert!(
+        found.reason.contains(" runs between Sun 5 Apr 11:00 and 09:00: "),
+        "{}",
+        found.reason
+    );
+    world.play("12:00:30 wait");
+    assert_eq!(
+        world.detail().attention[0].since,
+        Some(at("2026-04-05T11:00:00Z")),
+        "some were dropped"
+    );
+    // The loss proves what is known.
+    let mut report = World::new(facts.clone(), 50);
+    report.fleet.keep_since(at("2026-04-05T11:00:00Z"));
+    report.play("10:00:30 watch");
+    let overview = report.fleet.overview(report.now);
+    assert_eq!(overview.known_since, Some(at("2026-04-05T11:00:00Z")));
+    // All of them are kept.
+    facts.created = at("09:30").checked_sub(SignedDuration::from_hours(24)).unwrap();
+    let mut short = World::new(facts, 50);
+    short.play("10:00:30 watch");
+    let reason = &short.detail().attention[0].reason;
+    assert!(
+        reason.starts_with("lost 24 runs between Mon 4 May 10:00 and 09:00"),
+        "{reason}"
+    );
+}

@@ -58,8 +58,16 @@ impl Fleet {
         })
     }
 
+    /// The last slots of a CronJob.
+    pub(super) fn last_slots(&self, cron_job: &CronJob) -> Vec<Slot> {
+        let first = cron_job.slots.len().saturating_sub(self.config.n_slots_max);
+        let unknown = unknown_cursor(cron_job).map(|at| unobserved(cron_job, at));
+        let known = self.slots_from(cron_job, first);
+        unknown.into_iter().chain(known).collect()
+    }
+
     /// The slots of a CronJob from a place on.
-    pub(super) fn slots_from(&self, cron_job: &CronJob, first: usize) -> Vec<Slot> {
+    fn slots_from(&self, cron_job: &CronJob, first: usize) -> Vec<Slot> {
         let places = first..cron_job.slots.len();
         places.map(|place| self.slot(cron_job, place)).collect()
     }
@@ -248,6 +256,12 @@ fn unobserved(cron_job: &CronJob, at: Second) -> Slot {
         outcome,
         with_cronwheel: None,
     }
+}
+
+/// The slot of the cursor, if nothing is known of any. It had a Job, but nobody knows what became of it.
+pub(super) fn unknown_cursor(cron_job: &CronJob) -> Option<Second> {
+    let facts = cron_job.facts.as_deref().filter(|_| cron_job.slots.is_empty())?;
+    facts.last_schedule_time.map(Second::floor)
 }
 
 /// The end of the last successful Job: in the status, or later.

@@ -45,7 +45,7 @@ impl Fleet {
         Some(Detail {
             row: rows::row(cron_job, facts, (now, freeze.map(|(until, _)| until))),
             labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
-            slots: self.slots_from(cron_job, cron_job.slots.len().saturating_sub(self.config.n_slots_max)),
+            slots: self.last_slots(cron_job),
             other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
             thaw: frozen.map(|frozen| frozen.thaw(now)),
             next_slots,

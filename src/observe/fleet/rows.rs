@@ -6,7 +6,7 @@ use super::{
     Fleet,
     attention::DAY_SECONDS,
     cron_job::CronJob,
-    cron_job_view::RunTimes,
+    cron_job_view::{RunTimes, unknown_cursor},
     due_slots,
     freezes::Freezes,
     second::Second,
@@ -65,6 +65,8 @@ pub(super) fn row(
     let second = Second::floor(now);
     let first = cron_job.slots.len().saturating_sub(MARKS_MAX);
     let times = RunTimes::of(cron_job);
+    let known = cron_job.slots[first..].iter().map(|slot| mark(slot, second));
+    let unknown = unknown_cursor(cron_job).map(|_| Mark::NotObserved);
     Row {
         cron_job: cron_job.name.clone(),
         schedule_text: words::schedule_text(facts),
@@ -72,7 +74,7 @@ pub(super) fn row(
         zone: facts.schedule.effective_zone().clone(),
         concurrency_policy: facts.concurrency_policy,
         starting_deadline_seconds: facts.starting_deadline_seconds,
-        marks: cron_job.slots[first..].iter().map(|slot| mark(slot, second)).collect(),
+        marks: unknown.into_iter().chain(known).collect(),
         run_time_p50: times.percentile(50),
         run_time_p95: times.percentile(95),
         next: next(cron_job, facts, (now, frozen_until)),

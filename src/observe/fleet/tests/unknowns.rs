@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::script::{World, at, facts, run, schedule};
 use crate::observe::{
-    facts::{Run, RunResult},
-    slot::{SkipCause, Slot, SlotOutcome},
+    facts::{CronJobFacts, Run, RunResult},
+    slot::{Mark, SkipCause, Slot, SlotOutcome},
 };
 
 fn succeeded(slot: Timestamp) -> Run {
@@ -80,6 +80,34 @@ fn unknown_slots_are_at_most_those_of_a_week_at_one_each_minute() {
     assert_eq!((slots.len(), n_unknown(&slots)), (10_080, 10_079));
     assert_eq!(slots.last().map(|slot| slot.at), Some(at("10:01")));
     assert!(cron_jobs[0].is_cut_after(since) && !cron_jobs[0].is_cut_after(at("2026-05-04T10:00:00Z")));
+}
+
+#[test]
+fn a_cron_job_of_which_nothing_is_kept_had_a_slot() {
+    let world = kept("0 * * * *", &[]);
+    assert_eq!(world.detail().slots.len(), 50, "never started: lost");
+    let mut facts = world.facts.clone();
+    facts.last_schedule_time = Some(at("10:00"));
+    let mut world = World::new(facts, 50);
+    world.play("10:00:30 watch");
+    let slots = world.detail().slots;
+    assert_eq!(
+        (slots.len(), slots[0].at, &slots[0].outcome),
+        (1, at("10:00"), &SlotOutcome::NotObserved)
+    );
+    assert_eq!(world.detail().row.marks, [Mark::NotObserved]);
+    // A new one had none.
+    let mut new = World::new(facts_of_new(), 50);
+    new.play("10:00:30 watch");
+    assert_eq!((new.detail().slots.len(), new.detail().row.marks.len()), (0, 0));
+}
+
+fn facts_of_new() -> CronJobFacts {
+    CronJobFacts {
+        created: at("10:00:10"),
+        last_schedule_time: None,
+        ..facts()
+    }
 }
 
 #[test]

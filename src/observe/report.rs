@@ -20,8 +20,8 @@ use serde::Serialize;
 use self::gather::Gathering;
 pub use self::{
     entries::{
-        AdviceEntry, AheadEntry, ClockChangeEntry, ControllerEntry, FailureEntry, LateNowEntry, LateRunEntry,
-        LatenessEntry, LostEntry, NameEntry, NamespaceEntry, PeakEntry, SlotCounts,
+        AdviceEntry, AheadEntry, ClockChangeEntry, ControllerEntry, DoubledEntry, FailureEntry, LateNowEntry,
+        LateRunEntry, LatenessEntry, LostEntry, NameEntry, NamespaceEntry, PeakEntry, SlotCounts,
     },
     shadow::{HeldEntry, ShadowCounts, WithCronwheel},
 };
@@ -120,6 +120,8 @@ pub struct Report {
     pub lost: Vec<LostEntry>,
     /// Number of entries of `lost` without the limit.
     pub n_lost_entries: usize,
+    /// Slots with more than one Job; at most 100.
+    pub doubled: Vec<DoubledEntry>,
     /// Slots that are due, late and without a Job, the latest first; at most 100. They may be older than `since`.
     pub late_now: Vec<LateNowEntry>,
     /// Number of entries of `late_now` without the limit.

@@ -17,6 +17,8 @@ pub struct Slot {
     pub held_until: Option<Timestamp>,
     /// What became of it.
     pub outcome: SlotOutcome,
+    /// The names of further Jobs of the same slot.
+    pub other_jobs: Vec<Box<str>>,
     /// What cronwheel would have done with it, by [`decide`](crate::schedule::policy::decide) on the same facts. `None`
     /// if the facts are not known.
     pub with_cronwheel: Option<Shadow>,
@@ -216,8 +218,6 @@ pub enum Shadow {
     Holds(&'static str),
 }
 
-/// The appearance of a slot, from the least to the most serious.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 /// What ends when cronwheel starts a slot later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -240,6 +240,8 @@ impl Ended {
     }
 }
 
+/// The appearance of a slot, from the least to the most serious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     /// Not known.
     NotObserved,

@@ -184,6 +184,8 @@ pub enum Trouble {
     Late,
     /// The last runs failed.
     Failed,
+    /// A slot has more than one Job.
+    Doubled,
     /// Forbid holds the slots back.
     Blocked,
     /// No run succeeded for three periods.
@@ -199,6 +201,7 @@ impl Trouble {
             Trouble::Lost => "lost",
             Trouble::Late => "late",
             Trouble::Failed => "failed",
+            Trouble::Doubled => "doubled",
             Trouble::Blocked => "blocked",
             Trouble::NoSuccess => "no success",
             Trouble::Never => "never",
@@ -356,7 +359,7 @@ pub struct Detail {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// The last slots, at most fifty, the oldest first.
     pub slots: Vec<Slot>,
-    /// Jobs that belong to no slot, the latest last.
+    /// Jobs that belong to none of the slots, the latest last.
     pub other_runs: Vec<super::facts::Run>,
     /// The end of a freeze that holds now.
     pub thaw: Option<Thaw>,

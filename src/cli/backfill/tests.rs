@@ -22,6 +22,7 @@ fn at(text: &str) -> Timestamp {
 
 fn slot(text: &str, outcome: SlotOutcome) -> Slot {
     Slot {
+        other_jobs: Vec::new(),
         at: at(text),
         held_until: None,
         outcome,

@@ -24,6 +24,9 @@ pub(super) const DAY_SECONDS: i64 = 24 * 3_600;
 /// Number of periods without success after which a CronJob needs attention.
 const PERIODS_WITHOUT_SUCCESS: usize = 3;
 
+/// Number of further Jobs of a slot that are named.
+const JOBS_NAMED_MAX: usize = 3;
+
 /// What is wrong with a CronJob.
 struct Finding {
     trouble: Trouble,
@@ -84,6 +87,7 @@ impl Case<'_> {
         let lost = lost.filter(|lost| failed.as_ref().is_none_or(|(first, _)| *first < lost.last));
         lost.map(|lost| self.lost(&lost))
             .or_else(|| failed.map(|(_, finding)| finding))
+            .or_else(|| self.doubled(day_start))
             .or_else(|| self.late())
             .or_else(|| self.blocked())
             .or_else(|| self.no_success())
@@ -113,6 +117,27 @@ impl Case<'_> {
             since: Some(since),
             reason,
         }
+    }
+
+    /// Slots of the last day have more than one Job.
+    fn doubled(&self, day_start: Second) -> Option<Finding> {
+        let recent = self.cron_job.slots.iter().filter(|slot| slot.at >= day_start);
+        let doubled: Vec<&SlotRecord> = recent
+            .filter(|slot| self.cron_job.other_jobs(slot).next().is_some())
+            .collect();
+        let (first, last) = (doubled.first()?, doubled.last()?);
+        let names = self.cron_job.other_jobs(last).map(|run| &*run.job_name);
+        let names: Vec<&str> = names.take(JOBS_NAMED_MAX).collect();
+        let (own, others, at) = (self.cron_job.job_name(last), names.join(", "), self.time(last.at));
+        let reason = match doubled.len() {
+            1 => format!("the slot {at} has more than one Job: {own}, {others}"),
+            n => format!("{n} slots have more than one Job, the last at {at}: {own}, {others}"),
+        };
+        Some(Finding {
+            trouble: Trouble::Doubled,
+            since: Some(first.at),
+            reason,
+        })
     }
 
     /// The last runs failed. With the first slot of the streak.

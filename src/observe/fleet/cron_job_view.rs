@@ -87,6 +87,7 @@ impl Fleet {
             at: record.at.timestamp(),
             held_until: record.held_until.map(Second::timestamp),
             outcome: self.inherited_outcome(cron_job, place).unwrap_or_else(of_record),
+            other_jobs: cron_job.other_jobs(record).map(|run| run.job_name.clone()).collect(),
             with_cronwheel: shadow::with_cronwheel(cron_job, known, place),
         }
     }
@@ -254,6 +255,7 @@ fn unobserved(cron_job: &CronJob, at: Second) -> Slot {
         at: at.timestamp(),
         held_until: None,
         outcome,
+        other_jobs: Vec::new(),
         with_cronwheel: None,
     }
 }

@@ -46,7 +46,7 @@ impl Fleet {
             row: rows::row(cron_job, facts, (now, freeze.map(|(until, _)| until))),
             labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
             slots: self.last_slots(cron_job),
-            other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
+            other_runs: cron_job.jobs_without_slot().cloned().collect(),
             thaw: frozen.map(|frozen| frozen.thaw(now)),
             next_slots,
             clock_changes: clock_changes.unwrap_or_default(),

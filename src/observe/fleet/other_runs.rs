@@ -3,6 +3,7 @@
 use super::{
     cron_job::{CronJob, RunUpdate},
     second::Second,
+    slot_record::SlotRecord,
 };
 use crate::observe::facts::{Creator, Run, RunResult};
 
@@ -33,6 +34,23 @@ impl OtherRun {
 }
 
 impl CronJob {
+    /// The Jobs of a slot beside its first one.
+    pub(super) fn other_jobs(&self, slot: &SlotRecord) -> impl Iterator<Item = &Run> {
+        let at = Some(slot.at).filter(|_| slot.has_job());
+        let others = self.other_runs.iter().map(|other| &other.run);
+        others.filter(move |run| at.is_some() && run.slot.map(Second::floor) == at)
+    }
+
+    /// The Jobs that belong to none of the slots that are kept.
+    pub(super) fn jobs_without_slot(&self) -> impl Iterator<Item = &Run> {
+        let runs = self.other_runs.iter().map(|other| &other.run);
+        runs.filter(|run| {
+            let at = run.slot.map(Second::floor);
+            let place = at.and_then(|at| self.slots.binary_search_by_key(&at, |slot| slot.at).ok());
+            place.is_none_or(|place| !self.slots[place].has_job())
+        })
+    }
+
     /// Adds a Job without a slot of its own, or its new form.
     pub(super) fn put_other(&mut self, run: &Run, is_kept: bool) -> RunUpdate {
         let place = self

@@ -1,6 +1,7 @@
 //! Tests of the fleet: scenarios of one CronJob as scripts, views, a restart, and random events against a model.
 
 mod attention;
+mod doubled;
 mod ends;
 mod given_up;
 mod inherited;

@@ -28,6 +28,7 @@ fn name(namespace: &str, name: &str) -> CronJobName {
 
 fn slot(at: &str, outcome: SlotOutcome) -> Slot {
     Slot {
+        other_jobs: Vec::new(),
         at: instant(&format!("2026-11-{at}:00Z")),
         held_until: None,
         outcome,
@@ -38,6 +39,7 @@ fn slot(at: &str, outcome: SlotOutcome) -> Slot {
 fn started(at: &str) -> Slot {
     let at = instant(&format!("2026-11-{at}:00Z"));
     Slot {
+        other_jobs: Vec::new(),
         at,
         held_until: None,
         outcome: SlotOutcome::Started {
@@ -135,6 +137,7 @@ fn json_has_each_entry_with_its_command() {
 fn long_lists_are_cut() {
     let minute = |n: i64| source().since + SignedDuration::from_mins(n);
     let lost = |n| Slot {
+        other_jobs: Vec::new(),
         at: minute(n),
         held_until: None,
         outcome: SlotOutcome::Lost(LossReason::NotStarted),

@@ -12,10 +12,11 @@ const LISTED_MAX: usize = 12;
 const UNKNOWN: &str = "Not known yet: the CronJobs and Jobs are being listed.";
 
 /// All kinds of trouble, in the order of the count of the rest.
-const TROUBLES: [Trouble; 6] = [
+const TROUBLES: [Trouble; 7] = [
     Trouble::Lost,
     Trouble::Late,
     Trouble::Failed,
+    Trouble::Doubled,
     Trouble::Blocked,
     Trouble::NoSuccess,
     Trouble::Never,
@@ -78,7 +79,7 @@ fn row(attention: &Attention, clock: &Clock) -> Markup {
 /// The word for a kind of trouble, with its colour and form.
 pub(super) fn pill(trouble: Trouble) -> Markup {
     let class = match trouble {
-        Trouble::NoSuccess => "failed",
+        Trouble::NoSuccess | Trouble::Doubled => "failed",
         Trouble::Lost | Trouble::Late | Trouble::Failed | Trouble::Blocked | Trouble::Never => trouble.as_str(),
     };
     html! { span.pill.(class) { (trouble.as_str()) } }
@@ -123,7 +124,7 @@ fn state(trouble: Trouble) -> Option<StateFilter> {
         Trouble::Failed => Some(StateFilter::Failed),
         Trouble::Blocked => Some(StateFilter::Blocked),
         Trouble::Never => Some(StateFilter::Never),
-        Trouble::NoSuccess => None,
+        Trouble::NoSuccess | Trouble::Doubled => None,
     }
 }
 

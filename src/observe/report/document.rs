@@ -16,6 +16,9 @@ const SLOTS_SHOWN: usize = 20;
 /// Maximum number of CronJobs named below a piece of advice.
 const NAMES_SHOWN: usize = 5;
 
+/// The place of the section about slots with more than one Job: after the lost runs.
+const DOUBLED_PLACE: usize = 3;
+
 /// The whole report.
 pub(super) struct Document {
     pub(super) title: String,
@@ -80,7 +83,7 @@ pub(super) fn document(report: &Report) -> Document {
             sections: Vec::new(),
         };
     }
-    let sections = [
+    let mut sections = vec![
         section("Lateness", lateness(report)),
         section("By second of the minute", seconds(report)),
         section("Lost runs", lost(report)),
@@ -91,10 +94,13 @@ pub(super) fn document(report: &Report) -> Document {
         section("Ahead", summary::ahead(report)),
         section("Advice", advice(report)),
     ];
+    if !report.doubled.is_empty() {
+        sections.insert(DOUBLED_PLACE, section("Doubled runs", doubled(report)));
+    }
     Document {
         title,
         opening,
-        sections: sections.into(),
+        sections,
     }
 }
 
@@ -241,6 +247,29 @@ fn slots_text(slots: &[Timestamp]) -> String {
         last_date = date;
     }
     text + " UTC"
+}
+
+/// Slots with more than one Job.
+fn doubled(report: &Report) -> Vec<Block> {
+    let row = |entry: &super::DoubledEntry| {
+        vec![
+            format!("{}/{}", entry.namespace, entry.name),
+            instant_text(entry.slot),
+            entry.job_names.join(", "),
+        ]
+    };
+    let heads = vec![Head::Text("CronJob"), Head::Number("Slot"), Head::Text("Jobs")];
+    let rows: Vec<Vec<String>> = report.doubled.iter().take(ENTRIES_SHOWN).map(row).collect();
+    let n_all = usize::try_from(report.slots.n_doubled).unwrap_or(usize::MAX);
+    let n_shown = rows.len();
+    let mut blocks = vec![
+        paragraph(
+            "These slots have more than one Job. Two controllers may act, or somebody created a Job for the slot.",
+        ),
+        Block::Table { heads, rows },
+    ];
+    blocks.extend(left_out(n_all.saturating_sub(n_shown), "slot"));
+    blocks
 }
 
 /// Slots that may still start.

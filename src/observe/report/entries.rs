@@ -49,6 +49,8 @@ pub struct SlotCounts {
     pub n_unknown: u64,
     /// Number of those of `n_unknown` that had no Job, and may be on a date that a calendar excludes or in a freeze.
     pub n_undecided: u64,
+    /// Number of those of `n_started` with more than one Job.
+    pub n_doubled: u64,
 }
 
 /// The lateness of runs: from the slot to the creation of its Job, without the time for which Forbid, `suspend` or
@@ -97,6 +99,20 @@ pub struct LostEntry {
     /// The shell command that starts the slots from the first to the last of `slots` that have no Job. The Jobs have the
     /// names that the slots would have had.
     pub command: String,
+}
+
+/// A slot with more than one Job.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DoubledEntry {
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// The name of the CronJob.
+    pub name: Box<str>,
+    /// The slot.
+    pub slot: Timestamp,
+    /// The names of its Jobs.
+    pub job_names: Vec<Box<str>>,
 }
 
 /// A slot that is due, late and without a Job.

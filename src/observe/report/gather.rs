@@ -9,8 +9,8 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    AdviceEntry, AheadEntry, ControllerEntry, CronJobHistory, FailureEntry, LateNowEntry, LateRunEntry, LostEntry,
-    NamespaceEntry, Report, ReportSource, SlotCounts, distribution::Distribution, shadow::ShadowRun,
+    AdviceEntry, AheadEntry, ControllerEntry, CronJobHistory, DoubledEntry, FailureEntry, LateNowEntry, LateRunEntry,
+    LostEntry, NamespaceEntry, Report, ReportSource, SlotCounts, distribution::Distribution, shadow::ShadowRun,
 };
 use crate::{
     observe::{
@@ -26,6 +26,7 @@ const LATEST_RUNS_MAX: usize = 20;
 const LOST_MAX: usize = 100;
 const FAILURES_MAX: usize = 100;
 const LATE_NOW_MAX: usize = 100;
+const DOUBLED_MAX: usize = 100;
 
 /// Maximum number of slots of an entry. A shell accepts a line with so many.
 const SLOTS_MAX: usize = 100;
@@ -49,6 +50,7 @@ pub(super) struct Gathering {
     lost: Vec<LostEntry>,
     latest_runs: BTreeSet<Reverse<LateRunEntry>>,
     late_now: Vec<LateNowEntry>,
+    doubled: Vec<DoubledEntry>,
     failures: Vec<FailureEntry>,
     shadow: ShadowRun,
 }
@@ -66,6 +68,7 @@ impl Gathering {
             lost: Vec::new(),
             latest_runs: BTreeSet::new(),
             late_now: Vec::new(),
+            doubled: Vec::new(),
             failures: Vec::new(),
             shadow: ShadowRun::default(),
         }
@@ -87,6 +90,7 @@ impl Gathering {
         self.add_creations(cron_job, &slots);
         self.add_lost(cron_job, &slots);
         self.add_late_now(cron_job, &slots);
+        self.add_doubled(cron_job, &slots);
         self.add_failures(cron_job, &slots);
     }
 
@@ -184,6 +188,20 @@ impl Gathering {
         }));
     }
 
+    fn add_doubled(&mut self, cron_job: &CronJobHistory<'_>, slots: &[&Slot]) {
+        let n_more = DOUBLED_MAX.saturating_sub(self.doubled.len());
+        let doubled = slots.iter().filter_map(|slot| match &slot.outcome {
+            SlotOutcome::Started { job_name, .. } if !slot.other_jobs.is_empty() => Some(DoubledEntry {
+                namespace: cron_job.facts.namespace.clone(),
+                name: cron_job.facts.name.clone(),
+                slot: slot.at,
+                job_names: [job_name].into_iter().chain(&slot.other_jobs).cloned().collect(),
+            }),
+            _ => None,
+        });
+        self.doubled.extend(doubled.take(n_more));
+    }
+
     fn add_failures(&mut self, cron_job: &CronJobHistory<'_>, slots: &[&Slot]) {
         let mut by_reason: BTreeMap<&str, FailureEntry> = BTreeMap::new();
         for slot in slots {
@@ -246,6 +264,7 @@ impl Gathering {
             n_lost_entries,
             late_now,
             n_late_now,
+            doubled: self.doubled,
             latest_runs: self.latest_runs.into_iter().map(|Reverse(run)| run).collect(),
             failures,
             n_failure_entries,
@@ -263,6 +282,7 @@ impl Tally {
         match &slot.outcome {
             SlotOutcome::Started { result, .. } => {
                 counts.n_started += 1;
+                counts.n_doubled += u64::from(!slot.other_jobs.is_empty());
                 counts.n_failed += u64::from(matches!(result, RunResult::Failed(_)));
             }
             SlotOutcome::Open => counts.n_open += 1,

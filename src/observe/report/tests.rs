@@ -173,6 +173,25 @@ fn what_is_not_known_is_not_called_not_lost() {
 }
 
 #[test]
+fn slots_with_two_jobs_are_listed() {
+    let mut fleet = Fleet::default();
+    fleet.add(cron_job("a/b", "0 * * * *", None));
+    fleet.started(instant("2026-11-27T20:00:00Z"), 0, RunResult::Succeeded);
+    fleet.doubled("b-again");
+    let report = fleet.report(source());
+    assert_eq!((report.slots.n_doubled, report.doubled.len()), (1, 1));
+    let text = report.to_text();
+    for part in [
+        "1 slot has more than one Job.",
+        "Doubled runs",
+        "27 Nov 20:00 UTC",
+        "b-again",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn long_lists_are_bounded_and_say_so() {
     let mut fleet = Fleet::default();
     for number in 0..130 {

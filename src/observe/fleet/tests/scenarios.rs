@@ -112,9 +112,9 @@ fn a_suspended_cron_job_skips_its_slots() {
     let world = World::of(&[WATCHED, "10:00:40 suspend\n10:02:40 resume\n10:02:41 start 10:02"].concat());
     assert_eq!(world.marks(), "-r");
     assert_eq!(world.slot("10:02").lateness(), Some(SignedDuration::from_secs(1)));
-    let held = Some(Shadow::Holds("B-6.3: the CronJob is suspended"));
     let resumed = Shadow::StartsAfter(SignedDuration::from_secs(40), Ended::Suspension);
     assert_eq!(world.slot("10:02").with_cronwheel, Some(resumed));
+    let held = Some(Shadow::Holds("B-6.3: the CronJob is suspended"));
     assert_eq!(world.slot("10:01").with_cronwheel, held);
 }
 
@@ -351,7 +351,7 @@ fn a_cron_job_that_is_new_has_no_slots_before_its_creation() {
 }
 
 #[test]
-fn a_second_job_of_a_slot_and_one_without_a_slot_are_other_runs() {
+fn a_second_job_of_a_slot_is_told_with_it_and_one_without_a_slot_apart() {
     let mut world = World::of(&[WATCHED, "10:01:01 start 10:01"].concat());
     let mut second = run(at("10:01"), at("10:01:02"));
     second.job_uid = crate::shard::Uid::new("second");
@@ -366,7 +366,8 @@ fn a_second_job_of_a_slot_and_one_without_a_slot_are_other_runs() {
         .iter()
         .map(|run| run.job_uid.to_string())
         .collect();
-    assert_eq!(others, ["second", "by-hand"]);
+    assert_eq!(others, ["by-hand"]);
+    assert_eq!(world.slot("10:01").other_jobs, [run(at("10:01"), at("10:01")).job_name]);
     assert_eq!(world.fleet.tiles(world.now).n_running, 3);
 }
 

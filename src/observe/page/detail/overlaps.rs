@@ -139,6 +139,7 @@ mod tests {
         let at = Timestamp::from_second(at).unwrap();
         let finished = run_seconds.map(|seconds| at.saturating_add(SignedDuration::from_secs(seconds)).unwrap());
         Slot {
+            other_jobs: Vec::new(),
             at,
             held_until: None,
             outcome: SlotOutcome::Started {

@@ -58,7 +58,7 @@ fn row(slot: &Slot, row: &Row, clock: &Clock) -> Markup {
             }
             td.num.late-text[is_late] { (slot.lateness().map_or_else(|| "–".to_owned(), words::lateness)) }
             td.num { (slot.run_time().map_or_else(|| "–".to_owned(), words::lateness)) }
-            td.job { (job_name) }
+            td.job { (job_name) @for other in &slot.other_jobs { small { "and " (other) } } }
             td.dim { (slot.with_cronwheel.as_ref().map_or_else(|| "–".to_owned(), words::shadow)) }
         }
     }

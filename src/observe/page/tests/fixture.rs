@@ -549,6 +549,7 @@ fn slot(number: i64, text: &str) -> Slot {
         _ => Some(Shadow::Starts),
     };
     Slot {
+        other_jobs: Vec::new(),
         at,
         held_until: None,
         outcome,

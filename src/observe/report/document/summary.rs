@@ -74,6 +74,7 @@ fn outcomes(slots: &SlotCounts) -> String {
         n_open,
         n_unknown,
         n_undecided: _,
+        n_doubled,
     } = slots;
     if *n_slots == 0 {
         return "No slot was due.".to_owned();
@@ -91,6 +92,10 @@ fn outcomes(slots: &SlotCounts) -> String {
             n => format!("{} were", thousands(*n)),
         },
     );
+    if *n_doubled > 0 {
+        let have = if *n_doubled == 1 { "has" } else { "have" };
+        let _ = write!(text, " {} {have} more than one Job.", counted(*n_doubled, "slot"));
+    }
     let n_skipped = n_skipped - n_frozen - n_excluded;
     if n_skipped > 0 {
         let n_skipped = were(n_skipped);

@@ -49,6 +49,7 @@ impl Fleet {
     fn slot(&mut self, at: Timestamp, outcome: SlotOutcome, with_cronwheel: Option<Shadow>) {
         let (_, slots) = self.cron_jobs.last_mut().unwrap();
         slots.push(Slot {
+            other_jobs: Vec::new(),
             at,
             held_until: None,
             outcome,
@@ -58,6 +59,12 @@ impl Fleet {
 
     pub(super) fn unknown(&mut self, at: Timestamp) {
         self.slot(at, SlotOutcome::NotObserved, None);
+    }
+
+    /// Another Job of the last slot.
+    pub(super) fn doubled(&mut self, job_name: &str) {
+        let (_, slots) = self.cron_jobs.last_mut().unwrap();
+        slots.last_mut().unwrap().other_jobs.push(job_name.into());
     }
 
     pub(super) fn open(&mut self, at: Timestamp) {

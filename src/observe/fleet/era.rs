@@ -89,6 +89,26 @@ impl Eras {
             .is_some_and(|first| first.from <= at || first.spec_changed.is_some_and(|changed| changed <= at))
     }
 
+    /// The times in which slots were wanted: neither suspended nor being deleted. The second instant of each is excluded.
+    pub(super) fn wanted_spans(&self) -> impl Iterator<Item = (Second, Second)> {
+        self.eras.iter().enumerate().filter_map(|(index, era)| {
+            let from = if index == 0 { Second::MIN } else { era.from };
+            let to = self.eras.get(index + 1).map_or(Second::MAX, |next| next.from);
+            if era.is_deleting {
+                return None;
+            }
+            // A suspension that began unseen began after the cursor.
+            let to = if !era.is_suspended {
+                to
+            } else if index == 0 && era.cursor < era.from {
+                era.cursor.plus(1)
+            } else {
+                return None;
+            };
+            (from < to).then_some((from, to))
+        })
+    }
+
     /// The changes of the spec that the objects told.
     pub(super) fn spec_changes(&self) -> impl Iterator<Item = Second> {
         self.eras.iter().filter_map(|era| era.spec_changed)

@@ -157,7 +157,7 @@ impl<'a> Matcher<'a> {
         Matcher {
             filter,
             freezes,
-            words: filter.text.split_whitespace().map(str::to_owned).collect(),
+            words: filter.text.split_whitespace().map(search_word).collect(),
             second,
             day_start: second.plus(-DAY_SECONDS),
         }
@@ -208,20 +208,45 @@ impl<'a> Matcher<'a> {
         input.frozen(self.second.timestamp())
     }
 
-    /// Whether a slot or its start is in the span: past minutes have slots, those of the forecast have starts.
+    /// Whether a slot was due, or something starts, in the span: past minutes have slots, those of the forecast have starts.
     fn has_slot(&self, cron_job: &CronJob, facts: &CronJobFacts) -> bool {
         let Some((from, to)) = self.filter.slots_between else {
             return true;
         };
         let (from, to) = (Second::ceil(from), Second::ceil(to));
-        let has_options = facts.schedule.has_options();
-        let start = || has_options.then(|| cron_job.first_start(facts, from)).flatten();
-        let is_in = |at: Second| from <= at && at < to;
-        let frozen = || self.frozen(cron_job, facts);
-        due_slots::next_after(cron_job, from.plus(-1)).is_some_and(|slot| slot < to)
-            || start().is_some_and(|start| start < to)
-            || frozen().is_some_and(|frozen| is_in(Second::floor(frozen.until)) && !frozen.starts().is_empty())
+        let present = self.second.plus(1).max(from).min(to);
+        was_due(cron_job, facts, (from, present)) || self.starts_between(cron_job, facts, (present, to))
     }
+
+    /// Whether something starts between two instants that are ahead.
+    fn starts_between(&self, cron_job: &CronJob, facts: &CronJobFacts, (from, to): (Second, Second)) -> bool {
+        if from >= to || facts.is_suspended || facts.is_deleting {
+            return false;
+        }
+        let frozen = self.frozen(cron_job, facts);
+        let thaw = frozen.as_ref().map(|frozen| Second::ceil(frozen.until));
+        let is_thawed = thaw.is_some_and(|thaw| from <= thaw && thaw < to);
+        if is_thawed && frozen.is_some_and(|frozen| !frozen.starts().is_empty()) {
+            return true;
+        }
+        let from = thaw.map_or(from, |thaw| from.max(thaw));
+        let start = if facts.schedule.has_options() {
+            cron_job.first_start(facts, from)
+        } else {
+            due_slots::next_after(cron_job, from.plus(-1))
+        };
+        start.is_some_and(|start| start < to)
+    }
+}
+
+/// Whether a slot was due between two instants, of which the last is excluded, and the CronJob existed and was not
+/// suspended.
+fn was_due(cron_job: &CronJob, facts: &CronJobFacts, (from, to): (Second, Second)) -> bool {
+    let from = from.max(Second::floor(facts.created).plus(1));
+    cron_job.eras.wanted_spans().any(|(begin, end)| {
+        let (begin, end) = (begin.max(from), end.min(to));
+        begin < end && due_slots::next_after(cron_job, begin.plus(-1)).is_some_and(|slot| slot < end)
+    })
 }
 
 /// Whether a slot is due, late and without a Job.
@@ -232,6 +257,15 @@ pub(super) fn is_late_now(cron_job: &CronJob, now: Second) -> bool {
 /// Whether the schedule never matches or is invalid.
 pub(super) fn is_never(cron_job: &CronJob) -> bool {
     cron_job.enumerated.is_some() && cron_job.next.is_none()
+}
+
+/// A word of the search. Names are in lower case, and labels as they are.
+fn search_word(word: &str) -> String {
+    if word.contains('=') {
+        word.to_owned()
+    } else {
+        word.to_lowercase()
+    }
 }
 
 /// Whether a word is part of `namespace/name`, or a label as `key=value`.

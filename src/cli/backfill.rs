@@ -26,7 +26,7 @@ use super::{
     error::CommandError,
     explain::parse_cron_job_name,
     freeze::present_freeze,
-    listed::{Question, list},
+    listed::{Question, list, server_clock},
     missed::ClusterFlags,
     ui::Cluster,
 };
@@ -129,7 +129,12 @@ pub async fn run<F: Future<Output = ()>>(
     mut console: Console<'_, impl Write>,
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
-    let window = Window::new(args.from, args.to, clock.wall()).map_err(CommandError::from)?;
+    let clock = server_clock(&sources.cluster, clock).await;
+    if let Some(note) = clock.banner("backfill") {
+        // Standard error may be closed.
+        let _ = writeln!(notes, "cronwheel: note: {note}");
+    }
+    let window = Window::new(args.from, args.to, clock.now()).map_err(CommandError::from)?;
     let name = CronJobName {
         namespace: args.namespace.as_ref().unwrap_or(&sources.namespace).as_str().into(),
         name: args.name.as_str().into(),
@@ -138,9 +143,9 @@ pub async fn run<F: Future<Output = ()>>(
         scopes: vec![Scope::Namespace(name.namespace.as_ref().into())],
         default_zone: &args.default_time_zone,
         history: args.history.as_deref(),
-        since: clock.wall().duration_since(window.from).max(SignedDuration::ZERO),
+        since: clock.now().duration_since(window.from).max(SignedDuration::ZERO),
     };
-    let observed = list(&sources.cluster, question, || clock.wall(), &mut notes).await?;
+    let observed = list(&sources.cluster, question, &clock, &mut notes).await?;
     let (plan, target) = planned(args, &observed.fleet(), (&name, sources.writes), window, &mut notes)?;
     drop(observed);
     let (from, to) = (window.from, window.to);
@@ -156,7 +161,7 @@ pub async fn run<F: Future<Output = ()>>(
     if plan.start.is_empty() {
         return Ok(());
     }
-    if let Some(frozen) = present_freeze(&sources.namespaces, &name.namespace, clock.wall()).await {
+    if let Some(frozen) = present_freeze(&sources.namespaces, &name.namespace, clock.now()).await {
         let thaw = format!("wait for its end, or end it: cronwheel thaw {}", name.namespace);
         return Err(format!("{frozen}; {thaw}").into());
     }

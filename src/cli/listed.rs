@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     error::CommandError,
-    ui::{Cluster, SLOTS_MAX, SourceArgs, past},
+    ui::{Cluster, SLOTS_MAX, SourceArgs, past, server_clock::ServerClock},
 };
 use crate::{
+    controller::clock::Clock,
     observe::{
         fleet::{Fleet, FleetConfig, KEPT_SLOTS_MAX},
         history::ClusterId,
@@ -43,13 +44,15 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Lists once. Namespaces that cannot be read go to `notes`, one per line.
+/// Lists once. The answers tell `clock` the time of the API server. Namespaces that cannot be read go to `notes`, one per
+/// line.
 pub(super) async fn list(
     cluster: &Cluster,
     question: Question<'_>,
-    now: impl Fn() -> Timestamp,
+    clock: &ServerClock,
     notes: &mut impl Write,
 ) -> Result<Observed, CommandError> {
+    let now = || clock.now();
     let Question {
         scopes,
         default_zone,
@@ -66,7 +69,7 @@ pub(super) async fn list(
     }
     let observed = Observed::new(fleet);
     let settings = Settings {
-        client: cluster.client.clone(),
+        client: clock.listening(cluster.client.clone()),
         scopes,
         default_zone: default_zone.clone(),
         now,
@@ -77,6 +80,13 @@ pub(super) async fn list(
         let _ = writeln!(notes, "cronwheel: note: namespace {}: {}", one.namespace, one.problem);
     }
     Ok(observed)
+}
+
+/// The clock of this machine, corrected by that of the API server.
+pub(super) async fn server_clock(cluster: &Cluster, clock: &Clock) -> ServerClock {
+    let clock = ServerClock::new(clock.clone());
+    clock.ask(&clock.listening(cluster.client.clone())).await;
+    clock
 }
 
 /// What the reader must know about the slots from an instant to another.
@@ -107,3 +117,6 @@ pub(super) fn notes(fleet: &Fleet, source: &Source, (since, now): (Timestamp, Ti
         .chain(cut)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     args::values::parse_since,
     error::CommandError,
-    listed::{Question, list, notes},
+    listed::{Question, list, notes, server_clock},
     ui::{Cluster, SourceArgs},
 };
 use crate::{
@@ -68,9 +68,12 @@ pub async fn run(
     mut output: impl Write,
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
+    let clock = server_clock(&cluster, clock).await;
     let question = Question::of(&args.source, args.history.as_deref(), args.since);
-    let observed = list(&cluster, question, || clock.wall(), &mut notes).await?;
-    let missed = missed(args, &observed.fleet(), &observed.source(), cluster, clock.wall());
+    let observed = list(&cluster, question, &clock, &mut notes).await?;
+    let mut source = observed.source();
+    source.notes.extend(clock.banner("this list"));
+    let missed = missed(args, &observed.fleet(), &source, cluster, clock.now());
     let text = match args.output {
         OutputFormat::Text => missed.to_text(),
         OutputFormat::Json => {

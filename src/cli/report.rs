@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     args::values::parse_since,
     error::CommandError,
-    listed::{Question, list, notes},
+    listed::{Question, list, notes, server_clock},
     missed::ClusterFlags,
     ui::{Cluster, SourceArgs},
 };
@@ -76,12 +76,19 @@ pub async fn run(
     mut output: impl Write,
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
-    let now = || clock.wall();
+    let clock = server_clock(&cluster, clock).await;
     let question = Question::of(&args.source, args.history.as_deref(), args.since);
-    let observed = list(&cluster, question, now, &mut notes).await?;
-    let source = observed.source();
+    let observed = list(&cluster, question, &clock, &mut notes).await?;
+    let mut source = observed.source();
+    source.notes.extend(clock.banner("this report"));
     let command = ClusterFlags::of(&args.source, &cluster, args.history.as_deref()).command();
-    let report = report(&observed.fleet(), &source, (cluster.name, command), args.since, now());
+    let report = report(
+        &observed.fleet(),
+        &source,
+        (cluster.name, command),
+        args.since,
+        clock.now(),
+    );
     let text = match args.output {
         OutputFormat::Text => report.to_text(),
         OutputFormat::Markdown => report.to_markdown(),

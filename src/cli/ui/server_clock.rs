@@ -1,6 +1,9 @@
 //! The time by the clock of the API server, which has set all times that the page compares with now.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use http::{HeaderMap, Request, Response, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
@@ -11,6 +14,9 @@ use crate::{controller::clock::Clock, observe::words::duration_short, schedule::
 
 /// A smaller difference of the two clocks is ignored: an answer tells whole seconds, and late is more than five of them.
 const DIFFERENCE_MAX: SignedDuration = SignedDuration::from_secs(2);
+
+/// The longest wait for the time of the API server.
+const ASK_MAX: Duration = Duration::from_secs(5);
 
 /// An answer tells the second that had begun.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -37,13 +43,20 @@ impl ServerClock {
         after(self.clock.wall(), *self.lead())
     }
 
-    /// What the reader must know of the clocks.
-    pub(super) fn banner(&self) -> Option<String> {
-        banner(*self.lead())
+    /// What the reader must know of the clocks. `judge` is what judges by that of the API server.
+    pub(in crate::cli) fn banner(&self, judge: &str) -> Option<String> {
+        banner(*self.lead(), judge)
+    }
+
+    /// Asks the API server for its time. Without an answer, the clock of this machine counts until a list has one.
+    pub(in crate::cli) async fn ask(&self, client: &Client) {
+        // Everyone may ask for this, and an answer that refuses has the time too.
+        let asked = client.list_api_group_resources("batch/v1");
+        let _ = tokio::time::timeout(ASK_MAX, asked).await;
     }
 
     /// A client whose answers tell the time of the API server.
-    pub(super) fn listening(&self, client: Client) -> Client {
+    pub(in crate::cli) fn listening(&self, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let this = self.clone();
         let service = service_fn(move |request: Request<Body>| {
@@ -88,13 +101,13 @@ fn lead_after(known: SignedDuration, date: Timestamp, (sent, received): (Timesta
     least.saturating_add(most) / 2
 }
 
-fn banner(lead: SignedDuration) -> Option<String> {
+fn banner(lead: SignedDuration, judge: &str) -> Option<String> {
     if lead.is_zero() {
         return None;
     }
     let direction = if lead.is_positive() { "behind" } else { "ahead of" };
     Some(format!(
-        "The clock of this machine is {} {direction} that of the API server, by which this page judges.",
+        "The clock of this machine is {} {direction} that of the API server, by which {judge} judges.",
         duration_short(lead.abs())
     ))
 }
@@ -129,8 +142,8 @@ mod tests {
 
     #[test]
     fn the_page_says_by_which_clock_it_judges() {
-        assert_eq!(banner(SignedDuration::ZERO), None);
-        let sentence = |seconds| banner(SignedDuration::from_secs(seconds)).unwrap();
+        assert_eq!(banner(SignedDuration::ZERO, "this page"), None);
+        let sentence = |seconds| banner(SignedDuration::from_secs(seconds), "this page").unwrap();
         assert_eq!(
             sentence(40),
             "The clock of this machine is 40 s behind that of the API server, by which this page judges."

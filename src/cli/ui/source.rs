@@ -95,7 +95,7 @@ impl PageSource for FleetSource {
             is_listed: source.is_listed,
             banners: self
                 .clock
-                .banner()
+                .banner("this page")
                 .into_iter()
                 .chain(banners(&source, &self.default_zone))
                 .chain(fleet.limits_reached())

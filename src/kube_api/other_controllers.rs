@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::http::USER_AGENT;
-use crate::shard::{CronJobIdentity, JobCreator, JobRecord, ManagedNamespaces, namespaces::SETTLE_TIME};
+use crate::shard::{
+    CronJobIdentity, JobCreator, JobRecord, ManagedNamespaces, namespaces::SETTLE_TIME, naming::is_any_job_name,
+};
 
 /// The time for which evidence counts. CronJobs that run every five minutes renew it.
 pub const DECAY: SignedDuration = SignedDuration::from_mins(10);
@@ -252,8 +254,7 @@ impl OtherControllers {
 
 /// The slot of a run, unless it is in the future. A manual run has none.
 fn slot_of(job: &JobRecord, now: Timestamp) -> Option<Timestamp> {
-    let minutes = job.name.rsplit_once('-').and_then(|(_, minutes)| minutes.parse().ok());
-    let slot = job.scheduled.filter(|slot| minutes == Some(slot.as_second() / 60))?;
+    let slot = job.scheduled.filter(|slot| is_any_job_name(&job.name, *slot))?;
     (job.controller.is_some() && slot < now + AHEAD_MAX).then_some(slot)
 }
 

@@ -45,6 +45,13 @@ pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
     }
 }
 
+/// Whether a Job has the name of this slot of any CronJob. [`is_job_name`] is for a CronJob whose name is known.
+pub fn is_any_job_name(name: &str, slot: Timestamp) -> bool {
+    // The name of the CronJob ends before the last part, or before the last two.
+    let mut ends = name.rmatch_indices('-').map(|(end, _)| end).take(2);
+    ends.any(|end| end > 0 && is_job_name(name, &name[..end], slot))
+}
+
 /// The letters and digits of generated names: no vowels, so that they form no words.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -122,6 +129,23 @@ mod tests {
             ("other-29653080", false),
         ] {
             assert_eq!(is_job_name(name, "hello", slot), expected, "{name}");
+            let is_of_any = expected || name == "other-29653080";
+            assert_eq!(is_any_job_name(name, slot), is_of_any, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_that_of_a_slot_whatever_the_cron_job_is_called() {
+        let slot = at("2026-05-19T10:00:15Z");
+        for cron_job_name in ["hello", "a-b", "hello-29653080", "7"] {
+            for has_seconds in [false, true] {
+                let name = slot_job_name(cron_job_name, slot, has_seconds);
+                assert!(is_any_job_name(&name, slot), "{name}");
+                assert!(!is_any_job_name(&format!("{name}-00"), slot), "{name}");
+            }
+        }
+        for name in ["29653080", "29653080-15", "hello-15", "hello-run-h45gcc", ""] {
+            assert!(!is_any_job_name(name, slot), "{name}");
         }
     }
 

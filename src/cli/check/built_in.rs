@@ -15,6 +15,7 @@ use crate::{
         objects::encode::EVENT_COMPONENT,
         other_controllers::{DECAY, StatusWriter},
     },
+    shard::naming::is_any_job_name,
 };
 
 /// The maximum lead of the API server's clock. Later times are forged.
@@ -203,8 +204,8 @@ pub(super) fn status_writers(cron_job: &Value) -> Vec<(String, Timestamp)> {
 pub(super) fn slot_of(job: &Value) -> Option<Timestamp> {
     let annotation = &job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"];
     let slot = time(annotation)?;
-    let (_, minutes) = job["metadata"]["name"].as_str()?.rsplit_once('-')?;
-    (minutes.parse() == Ok(slot.as_second() / 60)).then_some(slot)
+    let name = job["metadata"]["name"].as_str()?;
+    is_any_job_name(name, slot).then_some(slot)
 }
 
 pub(super) fn time(text: &Value) -> Option<Timestamp> {

@@ -96,6 +96,8 @@ fn a_job_of_a_slot_is_evidence_unless_cronwheel_created_it() {
     let slot = at("10:01:00");
     note(&foreign_job("report-manual", None));
     note(&foreign_job("report-7", Some(slot)));
+    // The second in the name is not that of the slot.
+    note(&foreign_job(&format!("{}-15", job_of_slot(slot).name), Some(slot)));
     note(&JobRecord {
         creator: JobCreator::Cronwheel,
         ..job_of_slot(slot)
@@ -109,6 +111,24 @@ fn a_job_of_a_slot_is_evidence_unless_cronwheel_created_it() {
         texts(&others, "10:01:00"),
         [format!("another controller created Job shop/{name}; {REMEDY}")]
     );
+}
+
+/// The Jobs of a schedule with seconds have the second in their names (O-5.5).
+#[test]
+fn a_job_of_a_slot_with_a_second_is_evidence() {
+    let others = OtherControllers::default();
+    others.begin(at("10:00:00"), "kube-system/cronwheel".into());
+    let slot = at("10:01:15");
+    let job = JobRecord {
+        creator: JobCreator::Installation("team/cronwheel".into()),
+        ..foreign_job(&format!("{}-15", job_of_slot(slot).name), Some(slot))
+    };
+    others.note_job(&job, slot);
+    let expected = format!(
+        "another installation team/cronwheel created Job shop/{}; {REMEDY_INSTALLATION}",
+        job.name
+    );
+    assert_eq!(texts(&others, "10:02:00"), [expected]);
 }
 
 #[test]

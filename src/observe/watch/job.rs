@@ -236,12 +236,13 @@ const SLOT_AGE_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);
 /// The longest time by which a clock of a controller goes before that of the API server.
 const SLOT_LEAD_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// Returns the slot in minutes at the end of a Job's name (B-11.1). Another number there, such as a date, is no slot: it
-/// would be years away from the creation.
+/// Returns the slot at the end of a Job's name (B-11.1, O-5.5). Another number there, such as a date, is no slot: it would
+/// be years away from the creation.
 fn slot_of_name(name: &str, cron_job_name: &str, created: Timestamp) -> Option<Timestamp> {
-    let (_, minutes) = name.rsplit_once('-')?;
-    let minutes: i64 = minutes.parse().ok()?;
-    let slot = Timestamp::from_second(minutes.checked_mul(60)?).ok()?;
+    let of_slot = name.strip_prefix(cron_job_name)?.strip_prefix('-')?;
+    let (minutes, second) = of_slot.split_once('-').unwrap_or((of_slot, "0"));
+    let (minutes, second): (i64, i64) = (minutes.parse().ok()?, second.parse().ok()?);
+    let slot = Timestamp::from_second(minutes.checked_mul(60)?.checked_add(second)?).ok()?;
     let age = created.duration_since(slot);
     let is_plausible = age <= SLOT_AGE_MAX && age >= -SLOT_LEAD_MAX;
     (is_plausible && is_job_name(name, cron_job_name, slot)).then_some(slot)

@@ -230,6 +230,33 @@ fn lateness_is_that_of_the_last_hour() {
     );
 }
 
+/// The Jobs of a schedule with seconds have the second in their names (O-5.5).
+#[test]
+fn jobs_of_slots_with_seconds_count() {
+    let with_second = |annotations: Value| {
+        let slot = "2026-05-05T09:59:15Z";
+        let named = json!({"metadata": {
+            "name": "report-29632919-15", "creationTimestamp": "2026-05-05T09:59:17Z",
+            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": slot},
+        }});
+        with(created(29_632_919, 0, annotations), named)
+    };
+    assert_eq!(
+        line(&runs(&[with_second(ours())]).lateness()),
+        "✓ lateness: 1 Job of the last hour, the latest 2s after its slot: shop/report-29632919-15"
+    );
+    let of_other = runs(&[with_second(json!({"cronwheel.dev/created-by": "team/cronwheel"}))]);
+    let found = line(&of_other.beside());
+    assert!(
+        found.starts_with(
+            "! other controllers: 1 Job of the last hour by other installations: shop/report-29632919-15 (team/cronwheel)"
+        ),
+        "{found}"
+    );
+    let other_second = with(with_second(ours()), json!({"metadata": {"name": "report-29632919-16"}}));
+    assert!(line(&runs(&[other_second]).lateness()).starts_with("✓ lateness: no Job of the last hour"));
+}
+
 #[test]
 fn jobs_of_a_backfill_are_neither_late_nor_of_another_controller() {
     let backfilled = runs(&[created(

@@ -391,12 +391,25 @@ async fn a_running_installation_is_checked() {
 ✓ admission policy    cronwheel-built-in-writes and cronwheel-built-in-deletes are bound and refuse the built-in controller's writes: 1 replica with a fresh Lease
 ✓ namespaces          cronwheel runs the CronJobs of 1 namespace with cronwheel.dev/managed=true: shop
 ✓ lateness            1 Job of the last hour, the latest 2s after its slot: shop/a-29455385
-✓ other controllers   no Job of the last hour in a managed namespace is of another controller
+✓ other controllers   in the last hour, no other controller created a Job or wrote the status of a CronJob in a managed namespace
 ✓ options             no CronJob has an option that changes when something starts
 
 7 fine, 0 to read (!), 0 failed (✗)
 ";
     assert_eq!(text, expected, "{text}");
+    // The built-in controller creates no Job of the managed namespace, but writes its statuses, as of the other one.
+    for namespace in ["default", "shop"] {
+        let entry = json!({
+            "manager": "kube-controller-manager", "operation": "Update", "subresource": "status",
+            "time": clock.now().to_string(),
+        });
+        let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/a");
+        patch(&api, &path, json!({"managedFields": [entry]})).await;
+    }
+    let (text, _) = run(client(&api, policy()), &[], &clock).await;
+    let expected = "! other controllers   1 CronJob in managed namespaces whose status another controller wrote in the last \
+                    hour: shop/a (kube-controller-manager). ";
+    assert!(text.lines().any(|line| line.starts_with(expected)), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -200,6 +200,14 @@ pub(super) fn status_writers(cron_job: &Value) -> Vec<(String, Timestamp)> {
     managers(cron_job, |entry| entry["subresource"] == "status")
 }
 
+/// Returns the field manager of another controller than cronwheel that wrote the status of a CronJob since an instant.
+pub(super) fn other_status_writer(cron_job: &Value, since: Timestamp) -> Option<Box<str>> {
+    let writers = status_writers(cron_job).into_iter();
+    let others = writers.filter_map(|(manager, at)| StatusWriter::other(&manager, at));
+    let last = others.filter(|writer| writer.at > since).max_by_key(|writer| writer.at);
+    last.map(|writer| writer.manager)
+}
+
 /// The slot of a Job, if its name and its annotation agree.
 pub(super) fn slot_of(job: &Value) -> Option<Timestamp> {
     let annotation = &job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"];

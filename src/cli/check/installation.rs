@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{
-    built_in::{slot_of, time, title},
-    finding::{Finding, Names, counted},
+    built_in::{other_status_writer, slot_of, time, title},
+    finding::{Finding, Names, Unread, counted},
     requirements::Requirements,
 };
 use crate::{
@@ -162,6 +162,8 @@ pub(super) struct Runs {
     cron_jobs_beside: BTreeSet<String>,
     /// Jobs of other installations.
     of_others: Names,
+    /// The CronJobs whose status another controller wrote, each with its field manager.
+    statuses_beside: Names,
     /// The offsets of the option `spread`, by the uid of the CronJob.
     offsets: BTreeMap<String, SignedDuration>,
 }
@@ -177,6 +179,7 @@ impl Runs {
             beside: Names::default(),
             cron_jobs_beside: BTreeSet::new(),
             of_others: Names::default(),
+            statuses_beside: Names::default(),
             offsets: BTreeMap::new(),
         }
     }
@@ -194,6 +197,13 @@ impl Runs {
     pub(super) fn has_job_beside(&self, cron_job: &Value) -> bool {
         let uid = cron_job["metadata"]["uid"].as_str();
         uid.is_some_and(|uid| self.cron_jobs_beside.contains(uid))
+    }
+
+    /// Adds a CronJob of a managed namespace.
+    pub(super) fn add_cron_job(&mut self, cron_job: &Value) {
+        if let Some(manager) = other_status_writer(cron_job, self.now - RECENT) {
+            self.statuses_beside.add(|| format!("{} ({manager})", title(cron_job)));
+        }
     }
 
     /// Adds a Job of a managed namespace. Jobs without a slot are manual runs.
@@ -266,16 +276,53 @@ impl Runs {
         )
     }
 
-    /// Judges whether another controller creates Jobs of the same CronJobs.
-    pub(super) fn beside(&self) -> Finding {
+    /// Judges whether another controller works on the same CronJobs: creates their Jobs, or writes their statuses.
+    /// `cron_jobs` is whether the CronJobs were read.
+    pub(super) fn beside(&self, cron_jobs: &Result<(), Unread>) -> Finding {
         const TITLE: &str = "other controllers";
-        let mut reasons = Vec::new();
+        let (mut reasons, mut mends) = (self.beside_reasons(), Vec::new());
+        if !reasons.is_empty() {
+            mends.push("cronwheel check --canary shows whether the built-in controller is silenced now".to_owned());
+        }
+        if let Err(unread) = cron_jobs {
+            if reasons.is_empty() {
+                reasons.push("no Job of the last hour in a managed namespace is of another controller".to_owned());
+            }
+            reasons.push(format!("statuses of CronJobs {unread}"));
+            mends.push(unread.mend());
+        }
+        if reasons.is_empty() {
+            return Finding::fine(
+                TITLE,
+                "in the last hour, no other controller created a Job or wrote the status of a CronJob in a managed namespace",
+            );
+        }
+        Finding::warning(TITLE, reasons.join("; "), mends.join("; "))
+    }
+
+    /// What other controllers did in the last hour.
+    fn beside_reasons(&self) -> Vec<String> {
+        let mut others = Vec::new();
         if !self.beside.is_empty() {
-            reasons.push(format!(
-                "{} of the last hour in managed namespaces without the annotation of cronwheel: {}. The built-in controller \
-                 created them if it stands in, is not silenced, or ran the namespace until it was labelled",
+            others.push(format!(
+                "{} of the last hour in managed namespaces without the annotation of cronwheel: {}",
                 counted(self.beside.len(), "Job"),
                 self.beside
+            ));
+        }
+        if !self.statuses_beside.is_empty() {
+            others.push(format!(
+                "{} in managed namespaces whose status another controller wrote in the last hour: {}",
+                counted(self.statuses_beside.len(), "CronJob"),
+                self.statuses_beside
+            ));
+        }
+        let mut reasons = Vec::new();
+        if !others.is_empty() {
+            reasons.push(format!(
+                "{}. The other controller is the built-in one if it stands in, is not silenced, or ran the namespace until \
+                 it was labelled",
+                others.join("; ")
             ));
         }
         if !self.of_others.is_empty() {
@@ -285,16 +332,6 @@ impl Runs {
                 self.of_others
             ));
         }
-        if reasons.is_empty() {
-            return Finding::fine(
-                TITLE,
-                "no Job of the last hour in a managed namespace is of another controller",
-            );
-        }
-        Finding::warning(
-            TITLE,
-            reasons.join("; "),
-            "cronwheel check --canary shows whether the built-in controller is silenced now",
-        )
+        reasons
     }
 }

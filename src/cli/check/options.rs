@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::{
     annotations::Ineffective,
-    built_in::{status_writers, title},
+    built_in::{other_status_writer, status_writers, title},
     finding::{Finding, Names, Unread, counted},
     installation::{Managed, RECENT},
 };
 use crate::{
     explain::GivenNamespaces,
-    kube_api::{NamespaceSelector, http::USER_AGENT, objects::decode::Decoder, other_controllers::StatusWriter},
+    kube_api::{NamespaceSelector, http::USER_AGENT, objects::decode::Decoder},
     schedule::options::{InvalidOption, Options},
     shard::hash::spread_hash,
 };
@@ -116,7 +116,7 @@ impl TimedCronJobs {
                 let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
                 self.unmanaged_namespaces.insert(namespace.to_owned());
             }
-        } else if known.has_job_of_other || has_status_of_other(object, now) {
+        } else if known.has_job_of_other || other_status_writer(object, now - RECENT).is_some() {
             self.beside.add(text);
         }
     }
@@ -233,10 +233,4 @@ pub(super) fn is_run_by_cronwheel(cron_job: &Value) -> bool {
     let ours = USER_AGENT.split('/').next().unwrap_or_default();
     let last = status_writers(cron_job).into_iter().max_by_key(|(_, at)| *at);
     last.is_some_and(|(manager, _)| manager == ours)
-}
-
-fn has_status_of_other(cron_job: &Value, now: Timestamp) -> bool {
-    let writers = status_writers(cron_job).into_iter();
-    let mut others = writers.filter_map(|(manager, at)| StatusWriter::other(&manager, at));
-    others.any(|writer| now.duration_since(writer.at) < RECENT)
 }

@@ -157,6 +157,9 @@ async fn runs(
     let mut keep = |page| {
         for cron_job in &items_of(page) {
             ineffective.add_cron_job(cron_job);
+            if is_managed(cron_job) {
+                runs.add_cron_job(cron_job);
+            }
             cron_jobs.extend(defaults.read(cron_job));
         }
     };
@@ -185,11 +188,11 @@ async fn runs(
         };
         timed.add(cron_job, &known, now);
     }
-    let options = match listed {
+    let options = match &listed {
         Ok(()) => timed.finding(managed, &defaults),
-        Err(unread) => Finding::unread("options", &unread),
+        Err(unread) => Finding::unread("options", unread),
     };
-    let mut findings = vec![runs.lateness(), runs.beside(), options];
+    let mut findings = vec![runs.lateness(), runs.beside(&listed), options];
     findings.extend(ineffective.finding());
     findings
 }

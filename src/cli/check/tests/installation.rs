@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{at, job, line, with};
+use super::{at, cron_job, job, line, with};
 use crate::{
     cli::{
-        check::installation::{Managed, Runs, leaders, replicas},
+        check::{
+            finding::Unread,
+            installation::{Managed, Runs, leaders, replicas},
+        },
         shards::{Known, Listing},
     },
     coordination::{Installation, LeaseKey, LeaseRecord, annotation},
+    kube_api::JsonError,
     shard::{ResourceVersion, ShardCount, ShardId},
 };
 
@@ -246,7 +250,7 @@ fn jobs_of_slots_with_seconds_count() {
         "✓ lateness: 1 Job of the last hour, the latest 2s after its slot: shop/report-29632919-15"
     );
     let of_other = runs(&[with_second(json!({"cronwheel.dev/created-by": "team/cronwheel"}))]);
-    let found = line(&of_other.beside());
+    let found = line(&of_other.beside(&Ok(())));
     assert!(
         found.starts_with(
             "! other controllers: 1 Job of the last hour by other installations: shop/report-29632919-15 (team/cronwheel)"
@@ -265,12 +269,66 @@ fn jobs_of_a_backfill_are_neither_late_nor_of_another_controller() {
         json!({"cronwheel.dev/created-under": "backfill"}),
     )]);
     assert!(line(&backfilled.lateness()).starts_with("✓ lateness: no Job of the last hour"));
-    assert!(line(&backfilled.beside()).starts_with("✓ other controllers: no Job of the last hour"));
+    assert_eq!(line(&backfilled.beside(&Ok(()))), NO_OTHERS);
+}
+
+const NO_OTHERS: &str = "✓ other controllers: in the last hour, no other controller created a Job or wrote the status of a \
+                         CronJob in a managed namespace";
+
+/// If the policy misses the user of the built-in controller and cronwheel wins the creates, only the statuses show it.
+#[test]
+fn statuses_of_other_controllers_are_found() {
+    let written = |manager: &str, time: &str| {
+        let entry = json!({"manager": manager, "subresource": "status", "time": at(time).to_string()});
+        cron_job(json!({"metadata": {"managedFields": [entry]}}))
+    };
+    let found = |cron_jobs: &[Value], read: &Result<(), Unread>| {
+        let mut runs = runs(&[created(29_632_920, 0, ours())]);
+        cron_jobs.iter().for_each(|cron_job| runs.add_cron_job(cron_job));
+        line(&runs.beside(read))
+    };
+    let theirs = written("kube-controller-manager", "09:58:00");
+    for (cron_job, is_other) in [
+        (cron_job(json!({})), false),
+        (written("cronwheel", "09:58:00"), false),
+        (written("kubectl-edit", "09:58:00"), false),
+        (written("kube-controller-manager", "08:59:00"), false),
+        (theirs.clone(), true),
+    ] {
+        let expected = if is_other {
+            "! other controllers: 1 CronJob in managed namespaces whose status another controller wrote in the last hour: \
+             shop/report (kube-controller-manager). The other controller is the built-in one if it stands in, is not \
+             silenced, or ran the namespace until it was labelled -> cronwheel check --canary shows whether the built-in \
+             controller is silenced now"
+        } else {
+            NO_OTHERS
+        };
+        assert_eq!(found(&[cron_job], &Ok(())), expected);
+    }
+    let refused = JsonError::Refused {
+        code: 403,
+        message: "no".to_owned(),
+    };
+    let unread = Err(Unread::new("list cronjobs in all namespaces", &refused));
+    let not_checked = "statuses of CronJobs not checked: the account may not list cronjobs in all namespaces";
+    let mend = "repeat the check with an account that may list cronjobs in all namespaces";
+    assert_eq!(
+        found(&[], &unread),
+        format!(
+            "! other controllers: no Job of the last hour in a managed namespace is of another controller; {not_checked} -> \
+             {mend}"
+        )
+    );
+    // Some were read before the list failed.
+    let some = found(&[theirs], &unread);
+    assert!(
+        some.contains("shop/report (kube-controller-manager)") && some.contains(not_checked),
+        "{some}"
+    );
 }
 
 #[test]
 fn jobs_of_other_controllers_are_found() {
-    let fine = "✓ other controllers: no Job of the last hour in a managed namespace is of another controller";
     let under = json!({"cronwheel.dev/created-under": "3/7"});
     for job in [
         created(29_632_920, 0, ours()),
@@ -281,17 +339,17 @@ fn jobs_of_other_controllers_are_found() {
             json!({"metadata": {"ownerReferences": []}}),
         ),
     ] {
-        assert_eq!(line(&runs(&[job]).beside()), fine);
+        assert_eq!(line(&runs(&[job]).beside(&Ok(()))), NO_OTHERS);
     }
     let others = [
         created(29_632_919, 0, json!({})),
         created(29_632_920, 0, json!({"cronwheel.dev/created-by": "team/cronwheel"})),
     ];
     assert_eq!(
-        line(&runs(&others).beside()),
+        line(&runs(&others).beside(&Ok(()))),
         "! other controllers: 1 Job of the last hour in managed namespaces without the annotation of cronwheel: \
-         shop/report-29632919. The built-in controller created them if it stands in, is not silenced, or ran the namespace \
-         until it was labelled; 1 Job of the last hour by other installations: shop/report-29632920 (team/cronwheel) -> \
+         shop/report-29632919. The other controller is the built-in one if it stands in, is not silenced, or ran the \
+         namespace until it was labelled; 1 Job of the last hour by other installations: shop/report-29632920 (team/cronwheel) -> \
          cronwheel check --canary shows whether the built-in controller is silenced now"
     );
 }

@@ -13,7 +13,7 @@ use super::{
     config::{RunConfig, kube_config, named_kube_config},
     error::CommandError,
     explain::{self, ExplainArgs},
-    freeze::{self, FreezeArgs, Target, ThawArgs},
+    freeze::{self, FreezeArgs, ThawArgs},
     missed::{self, MissedArgs},
     next,
     report::{self, ReportArgs},
@@ -200,24 +200,26 @@ fn trigger(args: &TriggerArgs) -> Result<(), CommandError> {
 
 fn freeze(args: &FreezeArgs) -> Result<(), CommandError> {
     on_threads(async {
-        let api = api_of(&args.target).await?;
+        let config = kube_config(args.target.kubeconfig.as_deref(), args.target.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let api = JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?);
+        let leases = freeze::Leases {
+            client: lease_client(&server).map_err(RuntimeError::Connect)?,
+            namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
+        };
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
-        freeze::freeze(args, &api, clock.now(), io::stdout()).await
+        freeze::freeze(args, &api, &leases, clock.now(), io::stdout(), io::stderr()).await
     })
 }
 
 fn thaw(args: &ThawArgs) -> Result<(), CommandError> {
     on_threads(async {
-        let api = api_of(&args.target).await?;
+        let config = kube_config(args.target.kubeconfig.as_deref(), args.target.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let api = JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?);
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
         freeze::thaw(args, &api, || clock.now(), io::stdout()).await
     })
-}
-
-async fn api_of(target: &Target) -> Result<JsonApi, CommandError> {
-    let config = kube_config(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
-    let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
-    Ok(JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?))
 }
 
 /// The cluster of a command that only reads.

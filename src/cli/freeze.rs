@@ -7,12 +7,15 @@ use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use serde_json::{Value, json};
 
 use super::{
-    args::values::{duration, parse_namespace},
+    args::values::{duration, parse_installation, parse_namespace},
+    check::installation::Managed,
     error::CommandError,
+    shards::{self, Listing},
 };
 use crate::{
+    coordination::InstallationName,
     explain::calendar::{duration_text, local_text},
-    kube_api::{JsonApi, JsonError, objects::classify::is_not_permitted},
+    kube_api::{JsonApi, JsonError, NamespaceSelector, objects::classify::is_not_permitted},
     schedule::{
         Zone,
         options::{Freeze, NamespaceOptions, OptionName, freeze_end},
@@ -32,6 +35,21 @@ pub struct FreezeArgs {
     /// Why nothing may start, for the readers of the namespace
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Namespace of the Leases, which say whether cronwheel manages the namespace. Default: that of the context or of the
+    /// service account, otherwise kube-system
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", value_parser = parse_namespace)]
+    pub lease_namespace: Option<String>,
+    /// Name of the installation, as given to its replicas
+    #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
+    installation: InstallationName,
+}
+
+/// Where the Leases of the installation are.
+pub struct Leases {
+    /// The client for Leases.
+    pub client: kube::Client,
+    /// The namespaces to search for Leases; the first one with Leases counts.
+    pub namespaces: Vec<String>,
 }
 
 /// Ends the freeze of a namespace.
@@ -96,7 +114,8 @@ impl Until {
     }
 }
 
-/// Freezes the namespace and prints until when. `now` is the time of the start.
+/// Freezes the namespace and prints until when. `now` is the time of the start. If cronwheel does not follow the freeze, or
+/// that is not known, a note says so.
 ///
 /// # Errors
 ///
@@ -104,8 +123,10 @@ impl Until {
 pub async fn freeze(
     args: &FreezeArgs,
     api: &JsonApi,
+    leases: &Leases,
     now: Timestamp,
     mut output: impl Write,
+    mut notes: impl Write,
 ) -> Result<(), CommandError> {
     let until = args.until.instant(now)?;
     let reason = args
@@ -115,7 +136,7 @@ pub async fn freeze(
         .filter(|reason| !reason.is_empty());
     let namespace = &args.target.namespace;
     // The reason of an earlier freeze goes with it.
-    annotate(&args.target, api, "freeze", Some(&until.to_string()), reason).await?;
+    let object = annotate(&args.target, api, "freeze", Some(&until.to_string()), reason).await?;
     let end = end_text(until, now);
     let reason = reason.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
     write!(
@@ -123,7 +144,50 @@ pub async fn freeze(
         "namespace {namespace} is frozen until {end}{reason}\nTo end the freeze earlier: cronwheel thaw {namespace}\n"
     )
     .and_then(|()| output.flush())
-    .map_err(CommandError::Write)
+    .map_err(CommandError::Write)?;
+    let searched = shards::search(&leases.client, &args.installation, &leases.namespaces).await;
+    let known = searched.ok().flatten();
+    let managed = known.and_then(|(_, known)| Managed::of(&Listing::of(&known)));
+    if let Some(note) = ignored_text(namespace, &object, managed.as_ref()) {
+        // Standard error may be closed.
+        let _ = writeln!(notes, "cronwheel: note: {note}");
+    }
+    Ok(())
+}
+
+/// Why nobody may follow the freeze of a namespace, and what mends it. `managed` are the namespaces of the installation, if
+/// they are known.
+fn ignored_text(namespace: &str, object: &Value, managed: Option<&Managed>) -> Option<String> {
+    let not_known = || {
+        format!(
+            "whether cronwheel manages namespace {namespace} is not known, and the built-in controller ignores the freeze; \
+             see cronwheel check"
+        )
+    };
+    let selector = match managed {
+        None => return Some(not_known()),
+        Some(Managed::All | Managed::Named(_)) => {
+            return Some(
+                "the freeze has no effect, since the replicas do not select namespaces by label; give them --freeze-until, \
+                 or a --namespace-selector"
+                    .to_owned(),
+            );
+        }
+        // Settings that are truncated, or those of a later version, do not parse.
+        Some(Managed::Selected(selector)) => match selector.parse::<NamespaceSelector>() {
+            Ok(selector) => selector,
+            Err(_) => return Some(not_known()),
+        },
+    };
+    let labels = &object["metadata"]["labels"];
+    let is_selected = selector.selects(|label| labels.get(label)?.as_str());
+    (!is_selected).then(|| {
+        format!(
+            "cronwheel does not manage namespace {namespace}, and the built-in controller ignores the freeze; to let \
+             cronwheel run the CronJobs: {}",
+            selector.label_command_for(namespace)
+        )
+    })
 }
 
 /// Ends the freeze of the namespace and prints what it was.
@@ -166,8 +230,13 @@ fn frozen_text(namespace: &str, object: &Value, now: Timestamp) -> Option<String
     let annotations = &object["metadata"]["annotations"];
     let options = NamespaceOptions::read(|name| annotations.get(name).and_then(Value::as_str));
     let freeze = options?.freeze.filter(|freeze| now < freeze.until)?;
+    Some(format!("namespace {namespace} is frozen {}", until_text(&freeze, now)))
+}
+
+/// The end and the reason of a freeze: `until Sun 2026-12-27 06:00 UTC, 8h from now: year end`.
+pub(super) fn until_text(freeze: &Freeze, now: Timestamp) -> String {
     let (end, reason) = (end_text(freeze.until, now), reason_text(&freeze.reason));
-    Some(format!("namespace {namespace} is frozen until {end}{reason}"))
+    format!("until {end}{reason}")
 }
 
 fn reason_text(reason: &str) -> String {
@@ -208,19 +277,19 @@ fn end_text(end: Timestamp, now: Timestamp) -> String {
     format!("{}, {distance_text} {direction}", local_text(end, &Zone::utc()))
 }
 
-/// Sets or removes the annotations of the namespace.
+/// Sets or removes the annotations of the namespace. Returns the namespace.
 async fn annotate(
     target: &Target,
     api: &JsonApi,
     verb: &str,
     until: Option<&str>,
     reason: Option<&str>,
-) -> Result<(), CommandError> {
+) -> Result<Value, CommandError> {
     let annotations = json!({OptionName::FreezeUntil.annotation(): until, Freeze::REASON_ANNOTATION: reason});
     let patch = json!({"metadata": {"annotations": annotations}});
     let patched = api.merge_patch(&target.path(), &patch).await;
     patched
-        .map(drop)
+        .map(|answer| answer.body)
         .map_err(|error| failed(verb, &target.namespace, error))
 }
 

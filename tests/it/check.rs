@@ -434,9 +434,30 @@ async fn defaults_of_namespaces_are_options_of_their_cron_jobs() {
         ..Rule::new(Fault::Forbid("not you".to_owned()))
     });
     let (text, error) = run(client(&api, documents()), &["--pre", "-n", "shop"], &clock).await;
-    let unknown =
-        "changes when something starts; defaults of namespaces not checked: the account may not get namespaces";
+    let unknown = "changes when something starts; defaults and freezes of namespaces not checked: the account may not get \
+                   namespaces";
     assert!(text.contains(unknown) && error.is_none(), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn freezes_are_named_with_those_that_nobody_follows() {
+    let (api, clock) = cluster().await;
+    for namespace in ["shop", "default"] {
+        let freeze = json!({"annotations": {"cronwheel.dev/freeze-until": "2026-01-02T05:04:30Z"}});
+        patch(&api, &format!("/api/v1/namespaces/{namespace}"), freeze).await;
+    }
+    let until = "until Fri 2026-01-02 05:04 UTC, 1h 59m from now";
+    let ignored = "with a freeze which the built-in controller ignores until cronwheel manages the namespace";
+    let (text, _) = run(client(&api, documents()), &["--pre"], &clock).await;
+    let expected = format!("! freezes                 2 namespaces {ignored}: default {until}, shop {until}");
+    assert!(text.lines().any(|line| line == expected), "{text}");
+    install(&api, 256, clock.now()).await;
+    label(&api, "/api/v1/namespaces/shop", "cronwheel.dev/managed").await;
+    let (text, _) = run(client(&api, policy()), &[], &clock).await;
+    let expected = format!(
+        "! freezes             nothing starts in 1 namespace: shop {until}; 1 namespace {ignored}: default {until}"
+    );
+    assert!(text.lines().any(|line| line == expected), "{text}");
 }
 
 /// The Leases have the time of the cluster.

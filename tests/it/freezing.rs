@@ -8,12 +8,15 @@ use cronwheel::{
         args::{Cli, Command},
         freeze,
     },
+    coordination::annotation,
     kube_api::{JsonApi, objects::classify::error_text},
 };
 use http::Request;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
+
+use crate::leases::{TIMEOUT, every_server::done, held, leases, member};
 
 const NOW: &str = "2026-12-26T22:00:00Z";
 
@@ -29,23 +32,46 @@ fn api() -> Api {
 
 /// Runs a command. Returns its output, or its error.
 async fn run(api: &Api, arguments: &[&str], now: Timestamp) -> Result<String, String> {
+    Ok(run_with_notes(api, arguments, now).await?.0)
+}
+
+/// The same with the notes.
+async fn run_with_notes(api: &Api, arguments: &[&str], now: Timestamp) -> Result<(String, String), String> {
     let command = Cli::try_parse_from([&["cronwheel"], arguments].concat());
     let command = command.map_err(|error| error.to_string())?.command;
     let json_api = JsonApi::new(Client::new(api.client("user"), "default"));
-    let mut output = Vec::new();
+    let leases = freeze::Leases {
+        client: crate::leases::client(api),
+        namespaces: vec!["default".to_owned(), "kube-system".to_owned()],
+    };
+    let (mut output, mut notes) = (Vec::new(), Vec::new());
     let result = if let Command::Freeze(args) = &command {
-        freeze::freeze(args, &json_api, now, &mut output).await
+        freeze::freeze(args, &json_api, &leases, now, &mut output, &mut notes).await
     } else if let Command::Thaw(args) = &command {
         freeze::thaw(args, &json_api, || now, &mut output).await
     } else {
         panic!("{command:?}")
     };
     result.map_err(|error| error_text(&error))?;
-    Ok(String::from_utf8(output).unwrap())
+    Ok((String::from_utf8(output).unwrap(), String::from_utf8(notes).unwrap()))
+}
+
+/// Creates the Lease of a member with these settings.
+async fn install(api: &Api, settings: &str) {
+    let leases = leases(crate::leases::client(api), "kube-system");
+    let mut join = held(member("a"), "pod-a/a/0000000000000001");
+    join.annotations.insert(annotation::ACCEPTS, Some("now".into()));
+    join.annotations.insert(annotation::SETTINGS, Some(settings.into()));
+    done(leases.create(&join, now(), TIMEOUT).await);
 }
 
 async fn annotate(api: &Api, annotations: Value) {
-    let patch = json!({"metadata": {"annotations": annotations}});
+    change(api, json!({"annotations": annotations})).await;
+}
+
+/// Changes the metadata of the namespace.
+async fn change(api: &Api, metadata: Value) {
+    let patch = json!({"metadata": metadata});
     let request = Request::patch("/api/v1/namespaces/shop")
         .header("content-type", "application/merge-patch+json")
         .body(patch.to_string().into_bytes())
@@ -103,6 +129,56 @@ async fn a_freeze_is_set_replaced_and_ended() {
     assert_eq!(annotations(&api).await, json!({"other": "stays"}));
     let text = run(&api, &["thaw", "shop"], now()).await.unwrap();
     assert_eq!(text, "namespace shop is not frozen\n");
+}
+
+/// The built-in controller ignores a freeze, and so does cronwheel where it does not select the namespace by its labels.
+#[tokio::test(start_paused = true)]
+async fn a_freeze_that_nobody_follows_is_told() {
+    let (freeze, selector) = (["freeze", "shop", "--until", "2h"], "cronwheel.dev/managed=true");
+    let selected = format!("time-zone=UTC namespace-selector={selector} namespaces=*");
+    for (settings, is_labelled, expected) in [
+        (
+            None,
+            false,
+            "whether cronwheel manages namespace shop is not known, and the built-in controller ignores the freeze; see \
+             cronwheel check",
+        ),
+        (
+            Some("time-zone=UTC namespace-selector=a > 1 namespaces=*"),
+            false,
+            "whether cronwheel manages namespace shop is not known, and the built-in controller ignores the freeze; see \
+             cronwheel check",
+        ),
+        (
+            Some("time-zone=UTC namespaces=*"),
+            true,
+            "the freeze has no effect, since the replicas do not select namespaces by label; give them --freeze-until, or \
+             a --namespace-selector",
+        ),
+        (
+            Some(&*selected),
+            false,
+            "cronwheel does not manage namespace shop, and the built-in controller ignores the freeze; to let cronwheel run \
+             the CronJobs: kubectl label namespace shop cronwheel.dev/managed=true",
+        ),
+        (Some(&*selected), true, ""),
+    ] {
+        let api = api();
+        if let Some(settings) = settings {
+            install(&api, settings).await;
+        }
+        if is_labelled {
+            change(&api, json!({"labels": {"cronwheel.dev/managed": "true"}})).await;
+        }
+        let (text, notes) = run_with_notes(&api, &freeze, now()).await.unwrap();
+        assert!(text.starts_with("namespace shop is frozen until "), "{text}");
+        let expected = if expected.is_empty() {
+            String::new()
+        } else {
+            format!("cronwheel: note: {expected}\n")
+        };
+        assert_eq!(notes, expected, "{settings:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

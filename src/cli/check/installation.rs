@@ -71,9 +71,12 @@ pub(super) fn leaders(listing: &Listing) -> Finding {
     Finding::fine(TITLE, format!("all {n_shards} shards are led"))
 }
 
+/// The selector of the chart.
+const DEFAULT_SELECTOR: &str = "cronwheel.dev/managed=true";
+
 /// The namespaces whose CronJobs an installation runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Managed {
+pub(in crate::cli) enum Managed {
     /// All.
     All,
     /// Those that match a label selector.
@@ -83,8 +86,13 @@ pub(super) enum Managed {
 }
 
 impl Managed {
+    /// Those of an installation by the chart with its default values.
+    pub(super) fn of_chart() -> Managed {
+        Managed::Selected(DEFAULT_SELECTOR.to_owned())
+    }
+
     /// Reads the settings of a member that takes shards, otherwise of any; `None` if no member publishes them.
-    pub(super) fn of(listing: &Listing) -> Option<Managed> {
+    pub(in crate::cli) fn of(listing: &Listing) -> Option<Managed> {
         let mut rows: Vec<_> = listing.members.values().collect();
         rows.sort_by_key(|row| !row.lease.takes_shards());
         let mut settings = rows.iter().filter_map(|row| row.lease.settings.as_ref());
@@ -104,8 +112,21 @@ impl Managed {
         }
     }
 
+    /// The command that lets cronwheel run the CronJobs of these namespaces.
+    pub(super) fn manage_command<'a>(&self, namespaces: impl IntoIterator<Item = &'a String>) -> String {
+        let namespaces: Vec<&str> = namespaces.into_iter().map(String::as_str).collect();
+        match self {
+            Managed::All => "cronwheel shards".to_owned(),
+            Managed::Named(_) => format!("give the replicas --namespace {}", namespaces.join(" --namespace ")),
+            Managed::Selected(selector) => match selector.parse::<NamespaceSelector>() {
+                Ok(selector) => selector.label_command_for(&namespaces.join(" ")),
+                Err(_) => format!("label the namespaces so that {selector} selects them"),
+            },
+        }
+    }
+
     /// Reads the settings that a replica publishes.
-    pub(super) fn read(settings: &str) -> Managed {
+    pub(in crate::cli) fn read(settings: &str) -> Managed {
         let Some((head, names)) = settings.rsplit_once(" namespaces=") else {
             return Managed::All;
         };

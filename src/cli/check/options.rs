@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     explain::GivenNamespaces,
-    kube_api::{NamespaceSelector, http::USER_AGENT, objects::decode::Decoder},
+    kube_api::{http::USER_AGENT, objects::decode::Decoder},
     schedule::options::{InvalidOption, Options},
     shard::hash::spread_hash,
 };
@@ -138,7 +138,7 @@ impl TimedCronJobs {
                     self.unmanaged.len(),
                     self.unmanaged
                 ),
-                self.manage(managed),
+                managed.manage_command(&self.unmanaged_namespaces),
             );
         }
         if !self.beside.is_empty() {
@@ -168,7 +168,7 @@ impl TimedCronJobs {
         let mut reasons = Reasons::default();
         reasons.mends.push(format!(
             "install cronwheel, and {}",
-            self.manage(&Managed::Selected(DEFAULT_SELECTOR.to_owned()))
+            Managed::of_chart().manage_command(&self.unmanaged_namespaces)
         ));
         let cron_jobs = counted(self.unmanaged.len(), "CronJob");
         let cron_jobs = format!(
@@ -177,19 +177,6 @@ impl TimedCronJobs {
             self.unmanaged
         );
         reasons.finding(cron_jobs, defaults)
-    }
-
-    /// The command that lets cronwheel run them.
-    fn manage(&self, managed: &Managed) -> String {
-        let namespaces: Vec<&str> = self.unmanaged_namespaces.iter().map(String::as_str).collect();
-        match managed {
-            Managed::All => "cronwheel shards".to_owned(),
-            Managed::Named(_) => format!("give the replicas --namespace {}", namespaces.join(" --namespace ")),
-            Managed::Selected(selector) => match selector.parse::<NamespaceSelector>() {
-                Ok(selector) => selector.label_command_for(&namespaces.join(" ")),
-                Err(_) => format!("label the namespaces so that {selector} selects them"),
-            },
-        }
     }
 }
 
@@ -210,10 +197,10 @@ impl Reasons {
         self.reasons.is_empty()
     }
 
-    /// The finding about these CronJobs, which also says if the defaults of namespaces are not known.
+    /// The finding about these CronJobs, which also says if the options of namespaces are not known.
     fn finding(mut self, cron_jobs: String, defaults: &Defaults) -> Finding {
         if let Some(unread) = &defaults.unread {
-            self.add(format!("defaults of namespaces {unread}"), unread.mend());
+            self.add(format!("defaults and freezes of namespaces {unread}"), unread.mend());
         }
         self.reasons.insert(0, cron_jobs);
         let reason = self.reasons.join("; ");
@@ -224,9 +211,6 @@ impl Reasons {
         }
     }
 }
-
-/// The selector of the chart.
-const DEFAULT_SELECTOR: &str = "cronwheel.dev/managed=true";
 
 /// Whether cronwheel wrote the last status of a CronJob.
 pub(super) fn is_run_by_cronwheel(cron_job: &Value) -> bool {

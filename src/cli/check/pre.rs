@@ -1,5 +1,7 @@
 //! `--pre`: reads what a cluster offers and what the switch would do to its CronJobs. It writes nothing.
 
+use std::collections::BTreeSet;
+
 use futures::future::join_all;
 use jiff::Timestamp;
 
@@ -8,13 +10,14 @@ use super::{
     built_in::{self, Evidence, HeldLease},
     cluster::{self, ADMISSION, FLOW_CONTROL, Right},
     finding::{Finding, Unread},
+    freezes::Freezes,
     options::{Defaults, Known, TimedCronJobs, is_run_by_cronwheel},
     reads::{ServerClock, batch, get, items_of, namespaces, no_access, parameter},
     switch::Switch,
 };
 use crate::{
     controller::clock::Clock,
-    explain::Survey,
+    explain::{Survey, objects::namespace_of},
     kube_api::{JsonApi, access_review::AccessRequest, objects::encode::EVENT_COMPONENT, page_sizes::PAGE_SIZE},
 };
 
@@ -63,7 +66,7 @@ async fn reviewed<'a>(api: &JsonApi, requests: Vec<AccessRequest<'a>>) -> Vec<Ri
 /// Reads Jobs and CronJobs once, for the evidence of the built-in controller and for the effect of the switch.
 async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timestamp) -> Vec<Finding> {
     let (mut evidence, mut switch) = (Evidence::default(), Switch::default());
-    let mut timed = TimedCronJobs::default();
+    let (mut timed, mut run_by_cronwheel) = (TimedCronJobs::default(), BTreeSet::new());
     let mut survey = Survey::new(&args.default_time_zone, now());
     let namespaces = namespaces(api, &args.namespaces).await;
     namespaces
@@ -90,6 +93,9 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
                 is_managed: is_run_by_cronwheel(cron_job),
                 has_job_of_other: false,
             };
+            if known.is_managed {
+                run_by_cronwheel.insert(namespace_of(cron_job).to_owned());
+            }
             if let Some(cron_job) = defaults.read(cron_job) {
                 timed.add(&cron_job, &known, now());
             }
@@ -103,12 +109,15 @@ async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timesta
         .into_iter()
         .filter_map(|read| read.as_ref().err().cloned())
         .collect();
-    let mut findings = built_in(api, evidence, now).await;
+    let mut findings = built_in(api, evidence, &now).await;
     match jobs.and(cron_jobs) {
         Ok(()) => {
             findings.extend(switch.findings(&args.default_time_zone));
             findings.push(timed.finding_before_switch(&defaults));
             findings.extend(ineffective.finding());
+            let namespaces = namespaces.unwrap_or_default();
+            let freezes = Freezes::new(&namespaces, |name| run_by_cronwheel.contains(name), now());
+            findings.extend(freezes.finding_before_switch());
         }
         Err(unread) => findings.push(Finding::unread("CronJobs", &unread)),
     }

@@ -9,6 +9,7 @@ use super::{
     CheckArgs, Sources,
     cluster::ADMISSION,
     finding::{Cause, Finding, Unread},
+    freezes::Freezes,
     installation::{Managed, Runs, leaders, replicas},
     options::{Defaults, Known, TimedCronJobs},
     own_policies,
@@ -53,8 +54,15 @@ pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock)
         Ok(selected) => findings.push(managed.finding(selected)),
         Err(unread) => findings.push(Finding::unread("namespaces", unread)),
     }
-    let installation = format!("{}/{installation}", known.namespace);
-    findings.extend(runs(&api, (&managed, &selected), Runs::new(installation, now), now).await);
+    let namespaces = namespaces(&api, &[]).await;
+    findings.extend(freezes(&namespaces, (&managed, &selected), now));
+    // They have no effect unless the installation selects namespaces by label.
+    let defaults = match managed {
+        Managed::Selected(_) => Defaults::new(&namespaces),
+        Managed::All | Managed::Named(_) => Defaults::default(),
+    };
+    let runs = Runs::new(format!("{}/{installation}", known.namespace), now);
+    findings.extend(of_runs(&api, (&managed, &selected), &defaults, runs, now).await);
     findings
 }
 
@@ -125,18 +133,22 @@ async fn selected(api: &JsonApi, managed: &Managed) -> Result<BTreeSet<String>, 
     Ok(namespaces.into_iter().filter_map(name).collect())
 }
 
-/// Reads the defaults of all namespaces. They have no effect unless the installation selects namespaces by label.
-async fn defaults(api: &JsonApi, managed: &Managed) -> Defaults {
-    match managed {
-        Managed::Selected(_) => Defaults::new(&namespaces(api, &[]).await),
-        Managed::All | Managed::Named(_) => Defaults::default(),
-    }
+/// Judges the freezes of namespaces, as far as these are known.
+fn freezes(
+    namespaces: &Result<Vec<Value>, Unread>,
+    (managed, selected): (&Managed, &Result<BTreeSet<String>, Unread>),
+    now: Timestamp,
+) -> Option<Finding> {
+    let followed = selected.as_ref().ok()?;
+    let freezes = Freezes::new(namespaces.as_ref().ok()?, |name| followed.contains(name), now);
+    freezes.finding(managed)
 }
 
 /// Reads the CronJobs of all namespaces, and the Jobs of managed ones.
-async fn runs(
+async fn of_runs(
     api: &JsonApi,
     (managed, selected): (&Managed, &Result<BTreeSet<String>, Unread>),
+    defaults: &Defaults,
     mut runs: Runs,
     now: Timestamp,
 ) -> Vec<Finding> {
@@ -150,7 +162,6 @@ async fn runs(
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         only.is_none_or(|only| only.contains(namespace))
     };
-    let defaults = defaults(api, managed).await;
     // Only those with options are kept, without their spec.
     let mut cron_jobs = Vec::new();
     let mut ineffective = defaults.ineffective.clone();
@@ -189,7 +200,7 @@ async fn runs(
         timed.add(cron_job, &known, now);
     }
     let options = match &listed {
-        Ok(()) => timed.finding(managed, &defaults),
+        Ok(()) => timed.finding(managed, defaults),
         Err(unread) => Finding::unread("options", unread),
     };
     let mut findings = vec![runs.lateness(), runs.beside(&listed), options];

@@ -4,6 +4,7 @@ mod annotations;
 mod built_in;
 mod canary;
 mod cluster;
+mod freezes;
 mod installation;
 mod options;
 mod policy;

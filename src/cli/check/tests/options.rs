@@ -157,7 +157,7 @@ fn defaults_of_namespaces_that_cannot_be_read_are_said_to_be_unknown() {
     );
     let defaults = Defaults::new(&Err(denied));
     let spread = with_annotations(json!({"cronwheel.dev/spread": "10m"}));
-    let unknown = "; defaults of namespaces not checked: the account may not list namespaces -> ";
+    let unknown = "; defaults and freezes of namespaces not checked: the account may not list namespaces -> ";
     let mend = "repeat the check with an account that may list namespaces";
     let managed = Known {
         is_managed: true,

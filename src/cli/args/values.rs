@@ -66,9 +66,14 @@ pub(in crate::cli) fn parse_wait(text: &str) -> Result<Duration, String> {
     Ok(wait.unsigned_abs())
 }
 
-/// A report of more than a year would be of Jobs that no cluster keeps.
+/// Parses a duration before now: `6h`, or `6h ago`. A report of more than a year would be of Jobs that no cluster keeps.
 pub(in crate::cli) fn parse_since(text: &str) -> Result<SignedDuration, String> {
-    parse_within(text, SignedDuration::from_mins(1), SignedDuration::from_hours(366 * 24))
+    let duration = text.strip_suffix("ago").map_or(text, str::trim_end);
+    parse_within(
+        duration,
+        SignedDuration::from_mins(1),
+        SignedDuration::from_hours(366 * 24),
+    )
 }
 
 /// Parses a duration of at least a second.

@@ -44,11 +44,14 @@ impl Window {
     /// The window from whole second to whole second.
     pub(super) fn new(from: Moment, to: Option<Moment>, now: Timestamp) -> Result<Window, String> {
         let (from, to) = (from.instant(now), to.map_or(now, |to| to.instant(now)));
-        if to > now {
-            return Err(format!(
-                "--to {to} is in the future, and the controller starts those slots itself; give --to {} or earlier",
-                whole(now)
-            ));
+        for (flag, instant) in [("--from", from), ("--to", to)] {
+            if instant > now {
+                return Err(format!(
+                    "{flag} {instant} is in the future, and the controller starts those slots itself; give {flag} {} or \
+                     earlier",
+                    whole(now)
+                ));
+            }
         }
         if from > to {
             return Err(format!("--from {from} is after --to {to}; exchange them"));
@@ -83,6 +86,10 @@ mod tests {
             ("1w 2d", Ok(Moment::Before(SignedDuration::from_hours(9 * 24)))),
             ("400d", Err("give a duration from 1m to 8784h")),
             ("1h30m", Ok(Moment::Before(SignedDuration::from_mins(90)))),
+            ("6h ago", Ok(Moment::Before(SignedDuration::from_hours(6)))),
+            ("1d 12h ago", Ok(Moment::Before(SignedDuration::from_hours(36)))),
+            ("30s ago", Err("give a duration from 1m to 8784h")),
+            ("-6h ago", Err("or give a duration before now, such as 6h")),
             ("30s", Err("give a duration from 1m to 8784h")),
             ("-6h", Err("give a duration from 1m to 8784h")),
             ("yesterday", Err("or give a duration before now, such as 6h")),
@@ -116,11 +123,20 @@ mod tests {
             window("2026-11-27T02:00:00Z", Some("1h")),
             expected("2026-11-27T02:00:00Z", "2026-11-27T05:00:30Z")
         );
-        let future = window("1h", Some("2026-11-27T06:00:31Z")).unwrap_err();
-        assert!(
-            future.contains("is in the future") && future.contains("give --to 2026-11-27T06:00:30Z"),
-            "{future}"
-        );
+        let later = "2026-11-27T06:00:31Z";
+        for (from, to, flag) in [
+            ("1h", Some(later), "--to"),
+            (later, None, "--from"),
+            (later, Some("1h"), "--from"),
+            (later, Some(later), "--from"),
+        ] {
+            let future = window(from, to).unwrap_err();
+            let expected = format!(
+                "{flag} {later} is in the future, and the controller starts those slots itself; give {flag} \
+                 2026-11-27T06:00:30Z or earlier"
+            );
+            assert_eq!(future, expected, "{from} {to:?}");
+        }
         let reversed = window("1h", Some("2h")).unwrap_err();
         assert!(reversed.ends_with("exchange them"), "{reversed}");
     }

@@ -30,6 +30,7 @@ mod reason;
 mod recorded;
 pub mod refusals;
 mod rule;
+pub mod runs;
 mod survey;
 mod text;
 mod trial;

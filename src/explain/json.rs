@@ -7,8 +7,10 @@ use serde_json::{Value, value::RawValue};
 use super::{
     explanation::{EventLine, Explained, Explanation},
     recorded::RecordedEvent,
+    runs::{ExcludedRuns, calendar, schedule_notes, valid_schedule},
+    world::Subject,
 };
-use crate::schedule::{CronJobSchedule, thaw::FrozenCronJob};
+use crate::schedule::{CronJobSchedule, describe::describe, thaw::FrozenCronJob};
 
 /// Number of next runs.
 const NEXT_RUNS: usize = 3;
@@ -46,6 +48,28 @@ struct Answer<'a> {
     frozen_until: Option<String>,
     /// The reason of that freeze.
     freeze_reason: Option<&'a str>,
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+/// The schedule that runs, and what the options of the CronJob change.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Changes {
+    /// The lines of the option that replaces `spec.schedule`.
+    schedules: Option<Vec<String>>,
+    /// The schedule that runs in words.
+    description: Option<String>,
+    /// What each option changes, as a sentence.
+    options: Vec<String>,
+    /// By how many seconds a run starts after its slot; `None` if the uid is not known, which determines it.
+    offset_seconds: Option<u32>,
+    /// The starts of the next runs, if the offset is known.
+    next_starts: Vec<String>,
+    /// The days before the last of the next runs on which runs fall out.
+    excluded: Vec<ExcludedRuns>,
+    /// Sentences about the schedule, and about annotations without an effect.
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -86,7 +110,11 @@ fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEven
     let schedule = subject.record.as_ref().ok().map(|record| &record.schedule);
     let meaning = explanation.reason.meaning();
     let frozen = subject.frozen(now);
+    let next_runs = schedule
+        .map(|schedule| next_runs(schedule, explanation, frozen.as_ref()))
+        .unwrap_or_default();
     Answer {
+        changes: changes(subject, &next_runs, now),
         name: &subject.name,
         namespace: &subject.namespace,
         schedule: schedule.map(|schedule| &*schedule.text),
@@ -104,23 +132,55 @@ fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEven
         events: explanation.events.iter().map(event).collect(),
         recorded_events: recorded.iter().map(recorded_event).collect(),
         next_wakeup: instant(explanation.next_wakeup),
-        next_runs: schedule
-            .map(|schedule| next_runs(schedule, explanation, frozen.as_ref()))
-            .unwrap_or_default(),
+        next_runs: next_runs.iter().map(Timestamp::to_string).collect(),
         freeze_reason: frozen.and(subject.freeze_reason.as_deref()),
         frozen_until: instant(frozen.map(|frozen| frozen.until)),
     }
 }
 
+fn changes(subject: &Subject, next_runs: &[Timestamp], now: Timestamp) -> Changes {
+    let Some((record, parsed)) = valid_schedule(subject) else {
+        return Changes {
+            notes: subject.notes.clone(),
+            ..Changes::default()
+        };
+    };
+    let schedule = &record.schedule;
+    let options = schedule.options();
+    let offset_seconds = match options.spread_seconds {
+        Some(_) => options.offset_seconds,
+        None => Some(0),
+    };
+    let start = |slot: &Timestamp| schedule.start_of(*slot).to_string();
+    let is_running = !next_runs.is_empty();
+    let calendar = is_running.then(|| calendar(subject, (record, parsed), now, NEXT_RUNS));
+    let lines = parsed.lines_of_option();
+    let mut notes = schedule_notes(record, parsed);
+    notes.extend_from_slice(&subject.notes);
+    Changes {
+        schedules: lines.map(|lines| lines.into_iter().map(str::to_owned).collect()),
+        description: Some(describe(parsed)),
+        options: options.sentences(record.concurrency_policy),
+        offset_seconds,
+        next_starts: offset_seconds.map_or_else(Vec::new, |_| next_runs.iter().map(start).collect()),
+        excluded: calendar.map_or_else(Vec::new, |calendar| ExcludedRuns::of(&calendar)),
+        notes,
+    }
+}
+
 /// Returns the next slots, none behind the gates of B-6, and in a freeze those that it does not hold back.
-fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation, frozen: Option<&FrozenCronJob<'_>>) -> Vec<String> {
+fn next_runs(
+    schedule: &CronJobSchedule,
+    explanation: &Explanation,
+    frozen: Option<&FrozenCronJob<'_>>,
+) -> Vec<Timestamp> {
     let after = |at: &Timestamp| schedule.next_wanted(*at);
     let first = explanation.next_wakeup.and_then(|next| match frozen {
         Some(frozen) => frozen.next_run(),
         None => Some(next),
     });
     let runs = std::iter::successors(first, after);
-    runs.take(NEXT_RUNS).map(|at| at.to_string()).collect()
+    runs.take(NEXT_RUNS).collect()
 }
 
 fn recorded_event(event: &RecordedEvent) -> Recorded<'_> {

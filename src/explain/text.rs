@@ -18,21 +18,19 @@ use self::{
     tries::end_of_tries,
 };
 use super::{
-    advice::zone_note,
     calendar::{Calendar, local_text, span_text},
     check::refusals,
     explanation::{EventLine, Explained, Explanation, StatusChange},
     reason::Reason,
     recorded::{PRINTED_MAX, RecordedEvent},
+    runs::{calendar, schedule_notes, valid_schedule},
     world::Subject,
 };
-use crate::{schedule::describe, shard::CronJobRecord};
+use crate::shard::CronJobRecord;
 
 /// Number of printed activations.
 const NEXT_COUNT: usize = 3;
 
-/// A shorter `startingDeadlineSeconds` is a common worry, since the documentation of Kubernetes advises against it.
-const DEADLINE_SECONDS_MIN: i64 = 10;
 
 /// One block per CronJob.
 pub(super) struct Blocks<'a> {
@@ -123,14 +121,11 @@ impl Block<'_> {
 
     fn schedule(&self, f: &mut fmt::Formatter<'_>, record: &CronJobRecord) -> fmt::Result {
         let schedule = &record.schedule;
-        let text = schedule.text.escape_debug();
         // An invalid schedule has no activations, nor has one in an unknown zone.
-        let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
-            return line(f, "schedule", text);
+        let Some((record, parsed)) = valid_schedule(self.subject) else {
+            return line(f, "schedule", schedule.text.escape_debug());
         };
-        let since = record.status.last_schedule_time.unwrap_or(record.created);
-        let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
-        let calendar = calendar.in_freeze(self.subject.frozen(self.now));
+        let calendar = calendar(self.subject, (record, parsed), self.now, NEXT_COUNT);
         line(f, "schedule", calendar.schedule_text())?;
         lines(f, "last due", &last_due_lines(record, &calendar))?;
         let reason = self.explanation.reason;
@@ -142,10 +137,7 @@ impl Block<'_> {
         } else {
             lines(f, "next", &calendar.next_lines())?;
         }
-        let mut notes = describe::surprises(&schedule.text, parsed);
-        notes.extend(zone_note(schedule.effective_zone().name()));
-        notes.extend(deadline_text(record));
-        lines(f, "note", &notes)?;
+        lines(f, "note", &schedule_notes(record, parsed))?;
         lines(f, "option", &schedule.options().sentences(record.concurrency_policy))?;
         lines(f, "", &run_lines(record))
     }
@@ -355,20 +347,4 @@ fn last_due_lines(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String
         (None, Some(started)) => vec![format!("{}, which was started", local(started))],
         (None, None) => vec![format!("none since the creation at {}", local(record.created))],
     }
-}
-
-/// Describes the effect of a short deadline in cronwheel and in the built-in controller (B-9.7).
-fn deadline_text(record: &CronJobRecord) -> Option<String> {
-    let deadline = record
-        .starting_deadline_seconds
-        .filter(|seconds| *seconds < DEADLINE_SECONDS_MIN)?;
-    let built_in = if deadline == 0 {
-        "starts nothing"
-    } else {
-        "also loses runs when it is that late"
-    };
-    Some(format!(
-        "startingDeadlineSeconds is {deadline}: enough for cronwheel, which misses only a run that it finds more than \
-         {deadline} s late, as after an outage; the built-in controller {built_in}"
-    ))
 }

@@ -254,6 +254,12 @@ impl Schedule {
     }
 
     /// The schedules of the option `schedule`, if it replaces the fields (O-5).
+    /// The lines of the option `schedule`; `None` if it does not replace `spec.schedule`.
+    pub fn lines_of_option(&self) -> Option<Vec<&str>> {
+        let schedules = self.as_lines()?.schedules();
+        Some(schedules.map(::cron::Schedule::source).collect())
+    }
+
     pub(super) fn as_lines(&self) -> Option<&Lines> {
         match &self.rule {
             Rule::Spec(_) | Rule::Every(_) => None,

@@ -7,14 +7,19 @@ use serde::Serialize;
 
 use super::NextArgs;
 use crate::{
-    explain::{advice::zone_note, calendar::Calendar, never::search_limit},
-    schedule::{CronJobSchedule, Schedule, Zone, describe, options::ExcludedDays, tzdb_version},
+    explain::{advice::zone_note, calendar::Calendar, never::search_limit, runs::ExcludedRuns},
+    schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version},
 };
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Answer {
+    /// `spec.schedule`, also if an option replaces it.
     schedule: String,
+    /// The lines of the option that replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedules: Option<Vec<String>>,
+    /// The schedule that runs in words.
     description: String,
     pub(super) notes: Vec<String>,
     /// What each option of the CronJob changes.
@@ -29,7 +34,7 @@ pub(super) struct Answer {
     activations: Vec<Activation>,
     /// The days on which activations fall out in between, by the option `not-on`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    excluded: Vec<Excluded>,
+    excluded: Vec<ExcludedRuns>,
     /// Whether there are fewer activations than requested: none within five years (B-8.1), or ever (O-5.2).
     ends: bool,
     #[serde(skip)]
@@ -43,15 +48,6 @@ struct Activation {
     /// The start, if the option `spread` moves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Instant>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Excluded {
-    first_date: String,
-    last_date: String,
-    note: String,
-    n_activations: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,14 +82,10 @@ impl Answer {
                 start: (start != *slot).then(|| Instant::new(start, zone)),
             }
         };
-        let excluded = |(days, n_activations): (&ExcludedDays, u64)| Excluded {
-            first_date: days.first_date().to_string(),
-            last_date: days.last_date().to_string(),
-            note: days.note.to_string(),
-            n_activations,
-        };
+        let lines = schedule.lines_of_option();
         Answer {
             schedule: effective.text.to_string(),
+            schedules: lines.map(|lines| lines.into_iter().map(str::to_owned).collect()),
             description: describe::describe(schedule),
             notes: describe::surprises(&effective.text, schedule)
                 .into_iter()
@@ -107,7 +99,7 @@ impl Answer {
             ends: calendar.next.len() < args.count as usize,
             search_limit: search_limit(effective),
             activations: calendar.next.iter().map(activation).collect(),
-            excluded: calendar.excluded().into_iter().map(excluded).collect(),
+            excluded: ExcludedRuns::of(calendar),
         }
     }
 

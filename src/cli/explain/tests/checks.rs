@@ -107,6 +107,64 @@ fn json_has_the_cron_job_and_its_next_runs() {
 }
 
 #[test]
+fn json_has_the_options_and_what_they_change() {
+    let without = json!({
+        "schedules": null, "description": "every 10 minutes", "options": [], "offsetSeconds": 0, "excluded": [], "notes": [],
+        "nextStarts": ["2026-05-05T10:10:00Z", "2026-05-05T10:20:00Z", "2026-05-05T10:30:00Z"],
+    });
+    check(&[cron_job(json!({}))], &[], without);
+    let annotations = json!({
+        "cronwheel.dev/schedule": "30 */15 * * * *\n0 0 12 1 1 * 2027", "cronwheel.dev/spread": "5m",
+        "cronwheel.dev/missed-run": "skip", "cronwheel.dev/not-on": "holidays",
+    });
+    let changed = cron_job(json!({"metadata": {"annotations": annotations}}));
+    let calendar = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "holidays", "namespace": "default", "labels": {"cronwheel.dev/calendar": "true"}},
+        "data": {"dates": "2026-05-06 Audit"},
+    });
+    let now = ["--now", "2026-05-05T23:40:00Z"];
+    let answer = run_json(&[changed.clone(), calendar.clone()], &now);
+    assert_eq!(answer["schedule"], "*/10 * * * *");
+    assert_eq!(answer["schedules"], json!(["30 */15 * * * *", "0 0 12 1 1 * 2027"]));
+    let description = answer["description"].as_str().unwrap();
+    assert!(description.contains("2027"), "{description}");
+    let options: Vec<&str> = answer["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
+    assert!(
+        options[0].starts_with("schedule: replaces ") && options[1].starts_with("spread: "),
+        "{options:?}"
+    );
+    assert!(options[2].starts_with("not-on: "), "{options:?}");
+    let offset = answer["offsetSeconds"].as_i64().unwrap();
+    assert!((0..300).contains(&offset), "{offset}");
+    let instant = |list: &str, at: usize| answer[list][at].as_str().unwrap().parse::<Timestamp>().unwrap();
+    for at in 0..3 {
+        assert_eq!(
+            (instant("nextStarts", at) - instant("nextRuns", at)).get_seconds(),
+            offset
+        );
+    }
+    assert_eq!(answer["nextRuns"][1], "2026-05-07T00:00:30Z");
+    let excluded = json!([{"firstDate": "2026-05-06", "lastDate": "2026-05-06", "note": "Audit", "nActivations": 96}]);
+    assert_eq!(answer["excluded"], excluded);
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("did you mean cronwheel.dev/missed-runs?"), "{notes}");
+    // The uid determines the offset.
+    let mut no_uid = changed;
+    no_uid["metadata"].as_object_mut().unwrap().remove("uid");
+    let answer = run_json(&[no_uid, calendar], &now);
+    assert_eq!(
+        (&answer["offsetSeconds"], &answer["nextStarts"]),
+        (&Value::Null, &json!([]))
+    );
+}
+
+#[test]
 fn fields_refused_by_the_api_server_are_reported() {
     for (changes, problem) in [
         (

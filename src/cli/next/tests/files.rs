@@ -114,6 +114,7 @@ fn one_bad_document_hides_nothing_of_the_others() {
     assert!(error.ends_with("\n2 of 3 CronJobs have a problem"), "{error}");
 
     let (output, _) = run_on(input, &["-o", "json"]);
+    assert!(!output.contains("\"schedules\""), "{output}");
     let answers: Value = serde_json::from_str(&output).unwrap();
     let with_problem = answers
         .as_array()
@@ -302,6 +303,21 @@ fn an_option_schedule_that_has_ended_is_named() {
         output.ends_with("\nno further activation within five years\n"),
         "{output}"
     );
+}
+
+/// The activations are those of the annotation.
+#[test]
+fn json_has_the_schedules_that_run() {
+    let input = CALENDAR.replace(
+        "cronwheel.dev/not-on: holidays",
+        "cronwheel.dev/schedule: \"30 0 3 1 1 * 2027\\n0 0 4 * * *\"",
+    );
+    let (output, error) = run_on(&input, &["-n", "1", "-o", "json"]);
+    assert_eq!(error, None);
+    let answer: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(answer["schedules"], json!(["30 0 3 1 1 * 2027", "0 0 4 * * *"]));
+    assert_ne!(answer["schedule"], answer["schedules"][1]);
+    assert!(answer["description"].as_str().unwrap().contains("2027"), "{output}");
 }
 
 const FROZEN: &str = "

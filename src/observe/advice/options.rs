@@ -12,7 +12,7 @@ pub(super) fn invalid(cron_jobs: &[CronJobAdviceInput<'_>]) -> Option<Advice> {
     let is_meant = |input: &&CronJobAdviceInput<'_>| first(input).is_some();
     let meant: Vec<&CronJobAdviceInput<'_>> = cron_jobs.iter().filter(is_meant).collect();
     let first = first(meant.first()?)?;
-    let (annotation, example) = (first.option.annotation(), first.option.example());
+    let (annotation, example) = (first.option.annotation(), first.recommended());
     let of = if first.is_of_namespace { " of its namespace" } else { "" };
     about(
         "InvalidOption",

@@ -51,12 +51,13 @@ fn check(inputs: &[CronJobAdviceInput<'_>], expected: &[(&str, usize, &str)]) {
 
 #[test]
 fn options_that_change_nothing_are_told() {
-    let annotate = |value: &'static str| {
+    let set = |option: &'static str, value: &'static str| {
         move |facts: &mut CronJobFacts| {
-            let get = |name: &str| (name == "cronwheel.dev/missed-runs").then_some(value);
+            let get = |name: &str| (name == option).then_some(value);
             facts.schedule = facts.schedule.clone().with_options("hello", get, 0);
         }
     };
+    let annotate = |value| set("cronwheel.dev/missed-runs", value);
     let mut invalid = quiet("shop/report", "0 4 * * *", None);
     annotate("<b>")(&mut invalid);
     check(
@@ -66,6 +67,18 @@ fn options_that_change_nothing_are_told() {
             1,
             "shop/report has an annotation cronwheel.dev/missed-runs whose value cannot be used, and runs as without it; \
              a valid value is \"all 10\".",
+        )],
+    );
+    // The recommended value fits the schedule.
+    let mut frequent = quiet("shop/report", "*/10 * * * *", None);
+    set("cronwheel.dev/spread", "20m")(&mut frequent);
+    check(
+        &[input(&frequent)],
+        &[(
+            "InvalidOption",
+            1,
+            "shop/report has an annotation cronwheel.dev/spread whose value cannot be used, and runs as without it; a valid \
+             value is \"5m\".",
         )],
     );
     let mut skip = quiet("shop/report", "0 4 * * *", None);

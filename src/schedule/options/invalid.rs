@@ -30,6 +30,11 @@ fn advice(example: &str) -> String {
 }
 
 impl InvalidOption {
+    /// A valid value for the CronJob; empty if the problem has its own advice.
+    pub fn recommended(&self) -> &str {
+        &self.example
+    }
+
     pub(super) fn new(
         option: OptionName,
         is_of_namespace: bool,

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::finding::{Finding, Names, counted};
 use crate::{
     explain::{Outlook, calendar::span_text},
-    schedule::Zone,
+    schedule::{CronJobSchedule, Schedule, Zone},
     shard::{CronJobRecord, EventReason},
 };
 
@@ -61,7 +61,7 @@ pub(super) struct Switch {
 #[derive(Debug, Default)]
 struct Zoneless {
     n: usize,
-    /// The number whose last run is an activation in the default zone.
+    /// The number whose last run is an activation in the default zone, of the built-in controller or of cronwheel.
     n_fitting: usize,
     /// Those whose last run is not.
     misfits: Names,
@@ -299,7 +299,8 @@ const DIFFERENCES: [Difference; 5] = [
 ];
 
 impl Zoneless {
-    /// Compares the last run with the schedule, if it has no time zone. An interval has no zone.
+    /// Compares the last run with `spec.schedule`, which the built-in controller runs, and with what the options make of it,
+    /// if it has no time zone. An interval has no zone.
     fn add(&mut self, record: &CronJobRecord, title: impl FnOnce() -> String) {
         let schedule = &record.schedule;
         let Ok(parsed) = &schedule.parsed else { return };
@@ -314,9 +315,12 @@ impl Zoneless {
         let Ok(before) = last.checked_sub(SignedDuration::from_secs(1)) else {
             return;
         };
-        if parsed.next_after(before, &schedule.default_zone) == Some(last) {
+        let of_field = CronJobSchedule::new(&schedule.text, None, &schedule.default_zone);
+        let Ok(of_field) = &of_field.parsed else { return };
+        let is_activation = |parsed: &Schedule| parsed.next_after(before, &schedule.default_zone) == Some(last);
+        if is_activation(of_field) || is_activation(parsed) {
             self.n_fitting += 1;
-        } else {
+        } else if !of_field.is_every() {
             self.misfits.add(title);
         }
     }
@@ -345,8 +349,8 @@ impl Zoneless {
             return Finding::warning(
                 TITLE,
                 format!(
-                    "{n} without spec.timeZone would run in {zone}; none has run yet, so the zone of the built-in \
-                     controller is not known"
+                    "{n} without spec.timeZone would run in {zone}; no run of them shows the zone of the built-in \
+                     controller"
                 ),
                 "compare with the zone of kube-controller-manager (rule B-7.2)",
             );

@@ -143,10 +143,47 @@ fn last_runs_tell_the_zone_of_the_built_in_controller() {
     check(
         &[never_ran],
         &[
-            "! time zones: 1 schedule without spec.timeZone would run in UTC; none has run yet, so the zone of the built-in \
-             controller is not known -> compare with the zone of kube-controller-manager (rule B-7.2)",
+            "! time zones: 1 schedule without spec.timeZone would run in UTC; no run of them shows the zone of the built-in \
+             controller -> compare with the zone of kube-controller-manager (rule B-7.2)",
         ],
     );
+}
+
+/// The built-in controller does not read the annotations.
+#[test]
+fn the_zone_is_judged_by_the_schedule_that_the_built_in_controller_runs() {
+    let schedule = json!({"cronwheel.dev/schedule": "0 30 4 * * *"});
+    for (field, annotations, last, expected) in [
+        ("0 2 * * *", schedule.clone(), "02:00:00", "✓ time zones: 1 schedule"),
+        // cronwheel runs it already.
+        ("0 2 * * *", schedule.clone(), "04:30:00", "✓ time zones: 1 schedule"),
+        (
+            "0 2 * * *",
+            schedule.clone(),
+            "00:00:00",
+            "! time zones: 1 CronJob without spec.timeZone ran last at a time",
+        ),
+        (
+            "0 2 * * *",
+            json!({"cronwheel.dev/clock-change": "once"}),
+            "02:00:00",
+            "✓ time zones: 1 schedule",
+        ),
+        (
+            "@every 1h",
+            schedule,
+            "09:17:13",
+            "! time zones: 1 schedule without spec.timeZone would run in UTC; no run",
+        ),
+    ] {
+        let changes = json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"timeZone": null, "schedule": field},
+            "status": {"lastScheduleTime": format!("2026-05-05T{last}Z")},
+        });
+        let found = findings(&[cron_job(changes)], &[]);
+        assert!(found[3].starts_with(expected), "{field} {last}: {}", found[3]);
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod options;
 pub mod policy;
 pub mod thaw;
 pub mod wheel;
+mod with_second;
 pub mod zone;
 
 pub use clock_change::ClockChange;

@@ -9,6 +9,7 @@ use super::{
     fires::Lines,
     options::{Calendar, NamespaceOptions, OptionName, Options, ValueProblem},
     parse_standard,
+    with_second::lines_with_second,
 };
 
 /// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
@@ -22,6 +23,9 @@ const NAME_WITH_SECOND_MAX_BYTES: usize = 51;
 
 /// What a message recommends to a CronJob with a longer name.
 const EXAMPLE_WITHOUT_SECONDS: &str = "0 */15 8-18 * * Mon-Fri";
+
+/// The longest value of the option `schedule` that a message recommends.
+const RECOMMENDED_MAX_BYTES: usize = 256;
 
 /// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
 #[derive(Clone, Debug)]
@@ -83,9 +87,9 @@ impl CronJobSchedule {
     /// Replaces the activations by those of the option `schedule`, unless it is invalid.
     fn replace_by(&mut self, text: &str, n_bytes_of_name: usize) -> Result<(), ValueProblem> {
         let may_have_seconds = n_bytes_of_name <= NAME_WITH_SECOND_MAX_BYTES;
-        let problem = |text| ValueProblem {
-            text,
-            example: (!may_have_seconds).then(|| EXAMPLE_WITHOUT_SECONDS.to_owned()),
+        let problem = |problem| ValueProblem {
+            text: problem,
+            example: recommended(text, may_have_seconds),
         };
         let lines = Lines::parse(text, self.named_zone().cloned()).map_err(|error| problem(error.to_string()))?;
         if lines.has_seconds() && !may_have_seconds {
@@ -271,6 +275,15 @@ impl CronJobSchedule {
     pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
         self.text != other.text || self.time_zone != other.time_zone || self.parsed != other.parsed
     }
+}
+
+/// A value of the option `schedule` that a message recommends instead of one that is invalid; `None` for its example.
+fn recommended(text: &str, may_have_seconds: bool) -> Option<String> {
+    let with_second = lines_with_second(text).filter(|lines| lines.len() <= RECOMMENDED_MAX_BYTES);
+    let is_valid =
+        |lines: &String| Lines::parse(lines, None).is_ok_and(|lines| may_have_seconds || !lines.has_seconds());
+    let without_seconds = || (!may_have_seconds).then(|| EXAMPLE_WITHOUT_SECONDS.to_owned());
+    with_second.filter(is_valid).or_else(without_seconds)
 }
 
 fn cut(text: &str) -> &str {

@@ -8,7 +8,7 @@ use super::{
     fields::{can_be_mended, is_like_field},
     schedules::Step,
 };
-use crate::schedule::parse_standard;
+use crate::schedule::{CronJobSchedule, Zone, parse_standard};
 
 const TWO_SCHEDULES: &str = "a CronJob has one schedule: create a CronJob for each";
 
@@ -55,6 +55,30 @@ pub(super) fn step(text: &str) -> Option<Step> {
         return is_line.then(|| Mended::new(reason(), words[..n_fields].join(" ")).into());
     }
     Some(convert(&words))
+}
+
+/// Returns the text as the option `schedule` takes it, if it limits seconds or years, which `spec.schedule` cannot have.
+/// `None` if the option has no text of that meaning.
+pub(super) fn of_option(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if !(6..=7).contains(&words.len()) || !words.iter().all(|word| is_like_field(word)) || is_second_schedule(&words) {
+        return None;
+    }
+    let parts = parts(&words);
+    let seconds = parts.seconds.as_deref().unwrap_or("0");
+    let years = parts.year.as_deref().filter(|year| !matches!(*year, "*" | "?"));
+    if matches!(seconds, "0" | "00") && years.is_none() {
+        return None;
+    }
+    // The option counts days of the week from 1, Sunday, as Quartz and AWS do.
+    if !parts.counts_from_one && parts.five[4].bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let five = parts.five.join(" ");
+    let years = years.map(|years| format!(" {years}")).unwrap_or_default();
+    let text = format!("{seconds} {five}{years}");
+    let every_minute = CronJobSchedule::new("* * * * *", None, &Zone::utc());
+    every_minute.with_schedules(&text).is_ok().then_some(text)
 }
 
 /// The reason why words after a schedule are left out.

@@ -5,7 +5,7 @@ use super::{
     dialects, durations, fields, similar,
     zones::zone_advice,
 };
-use crate::schedule::{Schedule, Zone, describe::describe, parse_standard};
+use crate::schedule::{Schedule, Zone, describe::describe, options::OptionName, parse_standard};
 
 /// More corrections than a text of any known dialect needs.
 const STEPS_MAX: usize = 8;
@@ -49,11 +49,29 @@ impl From<Mended> for Step {
     }
 }
 
-/// Returns the correction of a schedule that does not parse.
+/// Returns the correction of a schedule that does not parse, and the option of cronwheel that takes it as it is.
 pub fn schedule_advice(text: &str) -> String {
+    let mut of_option = None;
+    let advice = correction(text, |text| {
+        if of_option.is_none() && text.len() <= LENGTH_MAX {
+            of_option = dialects::of_option(text);
+        }
+    });
+    match of_option {
+        Some(text) => format!(
+            "{advice}; cronwheel runs '{text}' as the annotation {}, beside a valid spec.schedule",
+            OptionName::Schedule.annotation()
+        ),
+        None => advice,
+    }
+}
+
+/// Corrects a text step by step. `look` sees the text before each step.
+fn correction(text: &str, mut look: impl FnMut(&str)) -> String {
     let mut current = text.to_owned();
     let mut reasons: Vec<String> = Vec::new();
     for _ in 0..STEPS_MAX {
+        look(&current);
         match step(&current) {
             Step::Mended(Mended { reason, text }) => {
                 reasons.push(reason);

@@ -112,6 +112,40 @@ fn a_suggestion_fires_when_aws_says() {
     );
 }
 
+fn option(text: &str) -> String {
+    format!("; cronwheel runs '{text}' as the annotation cronwheel.dev/schedule, beside a valid spec.schedule")
+}
+
+/// The option `schedule` of cronwheel has seconds and years.
+#[test]
+fn advice_names_the_option_that_takes_seconds_and_years() {
+    for (text, of_option) in [
+        ("*/15 * 8-18 * * Mon-Fri", Some("*/15 * 8-18 * * Mon-Fri")),
+        ("TZ=Europe/Berlin 30 0 6 * * *", Some("30 0 6 * * *")),
+        ("0 0 3 1 1 ? 2027", Some("0 0 3 1 1 ? 2027")),
+        ("cron(0 3 1 1 ? 2027)", Some("0 0 3 1 1 ? 2027")),
+        ("0 3 1 1 * 2027", Some("0 0 3 1 1 * 2027")),
+        ("0 0/20 3 ? * 2 2027", Some("0 0/20 3 ? * 2 2027")),
+        // Five fields suffice.
+        ("0 30 2 * * *", None),
+        ("0 30 2 ? * 1 *", None),
+        // The days may count from 0.
+        ("15 30 2 * * 1", None),
+        ("0 3 * * 1 2027", None),
+        // The option has no such mark.
+        ("30 0 9 ? * MON#1", None),
+        ("*/15 * 8-18 * * root", None),
+        ("0 5 * * * 0 17 * * *", None),
+        ("1 2 3 4 5 6 7 8", None),
+    ] {
+        let advice = schedule_advice(text);
+        match of_option {
+            Some(of_option) => assert!(advice.ends_with(&option(of_option)), "{text}: {advice}"),
+            None => assert!(!advice.contains("cronwheel"), "{text}: {advice}"),
+        }
+    }
+}
+
 #[test]
 fn a_suggestion_fires_when_quartz_says() {
     const QUARTZ: &str = "6 fields with the seconds first are Quartz's: leave the seconds out";
@@ -131,11 +165,17 @@ fn a_suggestion_fires_when_quartz_says() {
         ),
         (
             "30 0 6 ? * SUN",
-            format!("{QUARTZ}, so that Jobs start at second 0: write '0 6 * * SUN' (at 06:00 on Sunday)"),
+            format!(
+                "{QUARTZ}, so that Jobs start at second 0: write '0 6 * * SUN' (at 06:00 on Sunday){}",
+                option("30 0 6 ? * SUN")
+            ),
         ),
         (
             "0/20 * * * * ?",
-            format!("{QUARTZ}, since a CronJob starts at most one Job a minute: write '* * * * *' (every minute)"),
+            format!(
+                "{QUARTZ}, since a CronJob starts at most one Job a minute: write '* * * * *' (every minute){}",
+                option("0/20 * * * * ?")
+            ),
         ),
         (
             "0 30 2 * * ? *",
@@ -175,11 +215,13 @@ fn no_suggestion_where_no_schedule_has_the_meaning() {
     for (text, expected) in [
         (
             "0 30 2 * * ? 2026",
-            "7 fields are Quartz's: Kubernetes has no years, so a schedule cannot be limited to 2026",
+            "7 fields are Quartz's: Kubernetes has no years, so a schedule cannot be limited to 2026; cronwheel runs '0 30 2 * * \
+             ? 2026' as the annotation cronwheel.dev/schedule, beside a valid spec.schedule",
         ),
         (
             "0 12 1 1 ? 2026-2028",
-            "6 fields with the year last are AWS's: Kubernetes has no years, so a schedule cannot be limited to 2026-2028",
+            "6 fields with the year last are AWS's: Kubernetes has no years, so a schedule cannot be limited to 2026-2028; \
+             cronwheel runs '0 0 12 1 1 ? 2026-2028' as the annotation cronwheel.dev/schedule, beside a valid spec.schedule",
         ),
         (
             "0 0 9 ? * MON#1",

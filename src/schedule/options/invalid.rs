@@ -97,6 +97,28 @@ mod tests {
             ("hello", "0 0 30 2 *", "spread", "25h", "10m"),
             ("hello", "0 * * * *", "schedule", "often", "*/15 * 8-18 * * Mon-Fri"),
             (
+                "hello",
+                "0 * * * *",
+                "schedule",
+                "*/15 8-18 * * 1-5",
+                "0 */15 8-18 * * Mon-Fri",
+            ),
+            (
+                "hello",
+                "0 * * * *",
+                "schedule",
+                "0 3 * * *\n30 0 4 * * *",
+                "0 0 3 * * *\n30 0 4 * * *",
+            ),
+            (&longest, "0 * * * *", "schedule", "0 3 * * *", "0 0 3 * * *"),
+            (
+                &longest,
+                "0 * * * *",
+                "schedule",
+                "0 3 * * *\n30 0 4 * * *",
+                "0 */15 8-18 * * Mon-Fri",
+            ),
+            (
                 &longest,
                 "0 * * * *",
                 "schedule",

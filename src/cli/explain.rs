@@ -46,7 +46,7 @@ pub struct ExplainArgs {
     /// instead of a cluster; can be repeated. Jobs that are in none of the files do not exist
     #[arg(short, long = "file", value_name = "FILE")]
     file: Vec<String>,
-    /// Print a rule of the built-in controller's behaviour, such as B-10.3
+    /// Print a rule of the built-in controller's behaviour, such as B-10.3, or of an option of cronwheel, such as O-7
     #[arg(long, value_name = "NUMBER", conflicts_with = "file")]
     rule: Option<String>,
     /// List the CronJobs that can never run or would be refused by the API server, and exit with 1 if there are any
@@ -76,7 +76,7 @@ pub struct ExplainArgs {
 enum OutputFormat {
     /// Text for people
     Text,
-    /// Text with the rules of the built-in controller's behaviour that apply
+    /// Text with the rules of the built-in controller's behaviour and of options that apply
     Wide,
     /// One JSON object, or a list for several CronJobs
     Json,
@@ -84,7 +84,7 @@ enum OutputFormat {
 
 /// The possible values of `reason`, for the long help.
 fn reasons() -> String {
-    let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
+    let mut help = "Reasons, with the rules of the built-in controller or of options that they come from:".to_owned();
     for meaning in explain::reasons() {
         let Meaning {
             decision,
@@ -120,7 +120,7 @@ fn parse_cron_job(text: &str) -> Result<String, String> {
     if !has_resource && is_file(text) {
         return Err(format!("for a file or a directory write -f {text}"));
     }
-    if text.starts_with("B-") {
+    if text.starts_with("B-") || text.starts_with("O-") {
         return Err(format!("for a rule write --rule {text}"));
     }
     parse_cron_job_name(text)

@@ -24,7 +24,7 @@ pub enum ExplainError {
         problems: String,
     },
     /// The page of the rules has no such number.
-    #[error("no rule {number}; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3")]
+    #[error("no rule {number}; the rules are in docs/spec, give a number such as B-10.3 or O-7.1")]
     UnknownRule {
         /// The number as given.
         number: String,

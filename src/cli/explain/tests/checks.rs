@@ -319,7 +319,7 @@ fn explain_rule_prints_one_rule() {
     assert!(rule.starts_with("**B-4.4") && rule.ends_with(difference), "{rule}");
     assert_eq!(
         printed("B-99").unwrap_err(),
-        "no rule B-99; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3"
+        "no rule B-99; the rules are in docs/spec, give a number such as B-10.3 or O-7.1"
     );
     for meaning in explain::reasons() {
         let numbers = meaning.rules.split(", ");
@@ -354,6 +354,7 @@ fn cron_job_names_are_accepted_as_kubectl_prints_them() {
         ("/", "for a file or a directory write -f /"),
         ("-", "for a file or a directory write -f -"),
         ("B-12.3", "for a rule write --rule B-12.3"),
+        ("O-7", "for a rule write --rule O-7"),
         ("a/b/c", NAME_ADVICE),
         ("report.yaml/", NAME_ADVICE),
     ] {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{explanation::Explained, never::why_over};
 
-/// One line for each document that cannot be read, and for each reason and refusal.
+/// One line for each document that cannot be read, for each reason and refusal, and for each option.
 pub(super) struct Check<'a> {
     pub(super) explained: &'a [Explained],
     pub(super) broken: &'a [String],
@@ -25,9 +25,14 @@ impl Display for Check<'_> {
         }
         // They run as without the option.
         for (subject, _) in self.explained {
-            let options = subject.record.as_ref().map(|record| record.schedule.options());
-            for invalid in options.iter().flat_map(|options| &options.invalid) {
-                writeln!(f, "{}: InvalidOption: {invalid}", subject.title)?;
+            if let Ok(record) = &subject.record {
+                let options = record.schedule.options();
+                for invalid in &options.invalid {
+                    writeln!(f, "{}: InvalidOption: {invalid}", subject.title)?;
+                }
+                for sentence in options.sentences(record.concurrency_policy) {
+                    writeln!(f, "{}: option {sentence}", subject.title)?;
+                }
             }
             for note in &subject.annotation_notes {
                 writeln!(f, "{}: {note}", subject.title)?;

@@ -21,7 +21,7 @@ use self::gather::Gathering;
 pub use self::{
     entries::{
         AdviceEntry, AheadEntry, ClockChangeEntry, ControllerEntry, DoubledEntry, FailureEntry, LateNowEntry,
-        LateRunEntry, LatenessEntry, LostEntry, NameEntry, NamespaceEntry, PeakEntry, SlotCounts,
+        LateRunEntry, LatenessEntry, LostEntry, NameEntry, NamespaceEntry, OptionsEntry, PeakEntry, SlotCounts,
     },
     shadow::{HeldEntry, ShadowCounts, WithCronwheel},
 };
@@ -132,6 +132,10 @@ pub struct Report {
     pub failures: Vec<FailureEntry>,
     /// Number of entries of `failures` without the limit.
     pub n_failure_entries: usize,
+    /// The CronJobs with options, which change something where cronwheel runs the CronJob; at most 100.
+    pub options: Vec<OptionsEntry>,
+    /// Number of entries of `options` without the limit.
+    pub n_options_entries: usize,
     /// What would change with cronwheel.
     pub with_cronwheel: WithCronwheel,
     /// What is due next.

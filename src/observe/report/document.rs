@@ -92,11 +92,14 @@ pub(super) fn document(report: &Report) -> Document {
         section("Failed runs", failures(report)),
         section("What would change with cronwheel", changes::blocks(report)),
         section("Ahead", summary::ahead(report)),
-        section("Advice", advice(report)),
     ];
     if !report.doubled.is_empty() {
         sections.insert(DOUBLED_PLACE, section("Doubled runs", doubled(report)));
     }
+    if !report.options.is_empty() {
+        sections.push(section("Options", options(report)));
+    }
+    sections.push(section("Advice", advice(report)));
     Document {
         title,
         opening,
@@ -346,6 +349,21 @@ fn failures(report: &Report) -> Vec<Block> {
     blocks.push(paragraph(
         "The log of a Job, while its Pods exist: kubectl -n NAMESPACE logs job/JOB",
     ));
+    blocks
+}
+
+fn options(report: &Report) -> Vec<Block> {
+    let point = |entry: &super::OptionsEntry| {
+        let title = format!("{}/{}", entry.namespace, entry.name);
+        (title, Some(entry.sentences.join("; ")))
+    };
+    let points: Vec<(String, Option<String>)> = report.options.iter().take(ENTRIES_SHOWN).map(point).collect();
+    let n_shown = points.len();
+    let mut blocks = vec![
+        paragraph("What the options of a CronJob change where cronwheel runs it."),
+        Block::List(points),
+    ];
+    blocks.extend(left_out(report.n_options_entries - n_shown, "CronJob"));
     blocks
 }
 

@@ -165,6 +165,18 @@ pub struct FailureEntry {
     pub last_job_name: Box<str>,
 }
 
+/// A CronJob with options.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OptionsEntry {
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// What each option changes.
+    pub sentences: Vec<String>,
+}
+
 /// What is due next.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     AdviceEntry, AheadEntry, ControllerEntry, CronJobHistory, DoubledEntry, FailureEntry, LateNowEntry, LateRunEntry,
-    LostEntry, NamespaceEntry, Report, ReportSource, SlotCounts, distribution::Distribution, shadow::ShadowRun,
+    LostEntry, NamespaceEntry, OptionsEntry, Report, ReportSource, SlotCounts, distribution::Distribution,
+    shadow::ShadowRun,
 };
 use crate::{
     observe::{
@@ -27,6 +28,7 @@ const LOST_MAX: usize = 100;
 const FAILURES_MAX: usize = 100;
 const LATE_NOW_MAX: usize = 100;
 const DOUBLED_MAX: usize = 100;
+const OPTIONS_MAX: usize = 100;
 
 /// Maximum number of slots of an entry. A shell accepts a line with so many.
 const SLOTS_MAX: usize = 100;
@@ -52,6 +54,7 @@ pub(super) struct Gathering {
     late_now: Vec<LateNowEntry>,
     doubled: Vec<DoubledEntry>,
     failures: Vec<FailureEntry>,
+    options: Vec<OptionsEntry>,
     shadow: ShadowRun,
 }
 
@@ -70,6 +73,7 @@ impl Gathering {
             late_now: Vec::new(),
             doubled: Vec::new(),
             failures: Vec::new(),
+            options: Vec::new(),
             shadow: ShadowRun::default(),
         }
     }
@@ -77,6 +81,7 @@ impl Gathering {
     pub(super) fn add(&mut self, cron_job: &CronJobHistory<'_>) {
         self.n_cron_jobs += 1;
         self.n_suspended += u64::from(cron_job.facts.is_suspended);
+        self.add_options(cron_job.facts);
         let slots = self.meant(cron_job);
         if slots.is_empty() {
             return;
@@ -92,6 +97,17 @@ impl Gathering {
         self.add_late_now(cron_job, &slots);
         self.add_doubled(cron_job, &slots);
         self.add_failures(cron_job, &slots);
+    }
+
+    fn add_options(&mut self, facts: &CronJobFacts) {
+        let sentences = facts.schedule.options().sentences(facts.concurrency_policy);
+        if !sentences.is_empty() {
+            self.options.push(OptionsEntry {
+                namespace: facts.namespace.clone(),
+                name: facts.name.clone(),
+                sentences,
+            });
+        }
     }
 
     /// The slots of the time of the report. A lost one belongs to the time in which it was given up, which is a day after
@@ -233,6 +249,10 @@ impl Gathering {
         failures.sort_by(|one, other| {
             (other.n_runs, &one.namespace, &one.name).cmp(&(one.n_runs, &other.namespace, &other.name))
         });
+        let mut options = self.options;
+        let n_options_entries = options.len();
+        options.sort_unstable();
+        options.truncate(OPTIONS_MAX);
         let mut late_now = self.late_now;
         let n_late_now = late_now.len();
         late_now.sort_by(|one, other| {
@@ -268,6 +288,8 @@ impl Gathering {
             latest_runs: self.latest_runs.into_iter().map(|Reverse(run)| run).collect(),
             failures,
             n_failure_entries,
+            options,
+            n_options_entries,
             with_cronwheel: self.shadow.finish(),
             ahead,
             advice,

@@ -75,6 +75,54 @@ fn the_counts_of_a_fleet_add_up() {
 }
 
 #[test]
+fn options_are_listed_with_what_they_change() {
+    let mut fleet = Fleet::default();
+    assert!(!fleet.report(source()).to_text().contains("Options"));
+    let with_options = |name: &str, annotations: &'static [(&str, &str)]| {
+        let mut facts = cron_job(name, "0 * * * *", None);
+        let get = |name: &str| {
+            annotations
+                .iter()
+                .find(|(option, _)| *option == name)
+                .map(|(_, value)| *value)
+        };
+        facts.schedule = facts.schedule.with_options("b", get, 0);
+        facts
+    };
+    for number in 0..21 {
+        fleet.add(with_options(
+            &format!("z/{number:02}"),
+            &[("cronwheel.dev/missed-runs", "skip")],
+        ));
+    }
+    fleet.add(with_options(
+        "a/b",
+        &[
+            ("cronwheel.dev/missed-runs", "all 3"),
+            ("cronwheel.dev/pass-scheduled-time", "true"),
+        ],
+    ));
+    fleet.add(with_options("a/invalid", &[("cronwheel.dev/missed-runs", "often")]));
+    fleet.add(cron_job("a/plain", "0 * * * *", None));
+    let report = fleet.report(source());
+    assert_eq!((report.options.len(), report.n_options_entries), (22, 22));
+    let text = report.to_text();
+    let expected = "\
+Options
+-------
+What the options of a CronJob change where cronwheel runs it.
+
+- a/b
+  missed-runs: the last 3 slots that were missed start, the oldest first; pass-scheduled-time: the
+  Pods get the time of the slot as an annotation
+- z/00
+  missed-runs: a slot that has not started 60 s after its time does not start
+";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("2 more CronJobs are not listed."), "{text}");
+}
+
+#[test]
 fn slots_outside_of_the_report_do_not_count() {
     let mut fleet = Fleet::default();
     fleet.add(cron_job("a/b", "0 * * * *", None));

@@ -79,6 +79,17 @@ fn an_annotation_that_is_no_text_hides_no_other() {
     );
 }
 
+#[test]
+fn the_check_lists_what_options_change() {
+    let annotations = json!({"cronwheel.dev/missed-runs": "skip", "cronwheel.dev/pass-scheduled-time": "true"});
+    let list = json!({"kind": "List", "items": [cron_job(json!({"metadata": {"annotations": annotations}}))]});
+    let checked = run_on(&list.to_string(), &["--check"]).unwrap().output;
+    let expected = "CronJob default/hello: option missed-runs: a slot that has not started 60 s after its time does not start\n\
+                    CronJob default/hello: option pass-scheduled-time: the Pods get the time of the slot as an annotation\n\
+                    1 of 1 CronJobs can run\n";
+    assert_eq!(checked, expected);
+}
+
 /// The explanation of a text, as JSON.
 #[track_caller]
 fn run_json_text(input: &str) -> Value {

@@ -26,7 +26,7 @@ use super::{
     runs::{calendar, schedule_notes, valid_schedule},
     world::Subject,
 };
-use crate::shard::CronJobRecord;
+use crate::shard::{CronJobRecord, EventReason};
 
 /// Number of printed activations.
 const NEXT_COUNT: usize = 3;
@@ -139,7 +139,12 @@ impl Block<'_> {
         }
         lines(f, "note", &schedule_notes(record, parsed))?;
         lines(f, "option", &schedule.options().sentences(record.concurrency_policy))?;
-        lines(f, "", &run_lines(record))
+        let refuses_run = |event: &EventLine| event.reason == EventReason::RunNowRefused;
+        lines(
+            f,
+            "",
+            &run_lines(record, self.explanation.events.iter().any(refuses_run)),
+        )
     }
 
     fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

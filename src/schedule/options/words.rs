@@ -44,7 +44,7 @@ impl Options {
         sentences.extend(self.not_on.as_ref().and_then(not_on_text));
         if let Some(token) = &self.run_now {
             sentences.push(format!(
-                "run-now: one run beside the schedule is asked for, with the token {token}"
+                "run-now: the token {token} asks for one run beside the schedule, once"
             ));
         }
         if self.counts_manual_jobs {
@@ -57,6 +57,7 @@ impl Options {
 fn not_on_text(NotOn { name, calendar }: &NotOn) -> Option<String> {
     let dates = match calendar {
         NamedCalendar::Unknown => ", which was not read",
+        NamedCalendar::Known(calendar) if calendar.stretches().is_empty() => ", which has none",
         NamedCalendar::Known(_) => "",
         NamedCalendar::Unusable => return None,
     };
@@ -110,7 +111,10 @@ fn duration_text(seconds: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::schedule::options::Calendar;
 
     #[test]
     fn each_option_is_one_sentence() {
@@ -131,11 +135,25 @@ mod tests {
                 "missed-runs: the last 10 slots that were missed start, the oldest first, one after the other",
                 "on-resume: no slot that was held back starts",
                 "pass-scheduled-time: the Pods get the time of the slot as an annotation",
-                "run-now: one run beside the schedule is asked for, with the token t1",
+                "run-now: the token t1 asks for one run beside the schedule, once",
                 "manual-jobs: Jobs that others create for the CronJob hold its slots back while they run",
             ]
         );
         assert_eq!(Options::NONE.sentences(ConcurrencyPolicy::Allow), [""; 0]);
+    }
+
+    #[test]
+    fn a_calendar_without_dates_is_told() {
+        let not_on = |text: &str| {
+            let calendar = Calendar::read([("dates", text)].into_iter()).unwrap();
+            not_on_text(&NotOn {
+                name: "holidays".into(),
+                calendar: NamedCalendar::Known(Arc::new(calendar)),
+            })
+        };
+        let expected = "not-on: nothing starts on the dates of the ConfigMap holidays";
+        assert_eq!(not_on("2026-12-24").as_deref(), Some(expected));
+        assert_eq!(not_on("# none yet"), Some(format!("{expected}, which has none")));
     }
 
     #[test]

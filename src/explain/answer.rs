@@ -187,7 +187,7 @@ fn refuse_nothing(input: &str, world: &World) -> Result<(), ExplainError> {
 
 fn broken_error(broken: &[String]) -> ExplainError {
     ExplainError::Broken {
-        problems: broken.join("\n"),
+        problems: broken.join("; "),
     }
 }
 

@@ -83,7 +83,7 @@ fn defects(entries: &[Entry], broken: &[String]) -> Option<String> {
         (1, several) => lines.push(format!("1 of {} CronJobs has a problem", several.len())),
         (n, several) => lines.push(format!("{n} of {} CronJobs have a problem", several.len())),
     }
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 impl Entry {

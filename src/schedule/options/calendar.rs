@@ -177,8 +177,7 @@ impl NotOn {
     /// Reads the name of a ConfigMap.
     pub(super) fn read(value: &str) -> Result<NotOn, String> {
         const NAME_MAX_BYTES: usize = 63;
-        let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-        if value.is_empty() || value.len() > NAME_MAX_BYTES || !value.bytes().all(is_good) {
+        if value.len() > NAME_MAX_BYTES || !value.split('.').all(is_label) {
             return Err(format!(
                 "it is no name of a ConfigMap with at most {NAME_MAX_BYTES} characters; a valid value is \"holidays\""
             ));
@@ -196,6 +195,14 @@ impl NotOn {
             NamedCalendar::Unknown | NamedCalendar::Unusable => None,
         }
     }
+}
+
+/// Whether a text is a part of the name of a ConfigMap, between its dots.
+fn is_label(text: &str) -> bool {
+    let is_outer = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_inner = |byte: &u8| is_outer(byte) || *byte == b'-';
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(is_outer) && bytes.last().is_some_and(is_outer) && bytes.iter().all(is_inner)
 }
 
 fn entry(line: &str) -> Result<ExcludedDays, &'static str> {

@@ -161,6 +161,13 @@ fn a_name_of_a_config_map_is_read() {
         "Holidays",
         "shop/holidays",
         "2026-12-25, 2026-12-26",
+        ".",
+        "..",
+        "-",
+        "a-",
+        ".a",
+        "a..b",
+        "a.-b",
         &"a".repeat(64),
     ] {
         assert!(NotOn::read(name).is_err(), "{name}");

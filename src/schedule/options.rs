@@ -117,10 +117,15 @@ impl OptionName {
 /// Longest value that is kept, in bytes.
 const VALUE_MAX_BYTES: usize = 64;
 
-/// A value without spaces around it, truncated. No valid value is truncated.
+/// A value without spaces around it, truncated. No valid value is truncated, and none is valid because it is.
 fn kept(value: &str) -> Box<str> {
+    const END: &str = "…";
     let value = value.trim();
-    value[..value.floor_char_boundary(VALUE_MAX_BYTES)].into()
+    if value.len() <= VALUE_MAX_BYTES {
+        return value.into();
+    }
+    let begin = &value[..value.floor_char_boundary(VALUE_MAX_BYTES - END.len())];
+    [begin, END].concat().into()
 }
 
 /// The options of a CronJob. The default is the built-in controller's behaviour.

@@ -61,9 +61,25 @@ fn an_invalid_value_is_named_with_an_example() {
     let message = options.invalid[0].to_string();
     assert_eq!(
         message,
-        "annotation cronwheel.dev/spread is \"ten minutesten minutesten minutesten minutesten minutesten minut\": it is \
+        "annotation cronwheel.dev/spread is \"ten minutesten minutesten minutesten minutesten minutesten mi…\": it is \
          no duration; a valid value is \"10m\"; the CronJob runs as without it"
     );
+}
+
+/// A value is truncated to be kept, and what remains of it does not count.
+#[test]
+fn the_begin_of_a_long_value_is_no_value() {
+    let long = |value: &str, end: &str| format!("{value}{}{end}", " ".repeat(70));
+    for (option, value) in [
+        (OptionName::MissedRuns, long("all", "5")),
+        (OptionName::OnResume, long("skip", "not")),
+        (OptionName::Spread, long("10m", "s")),
+        (OptionName::NotOn, "holidays".repeat(9)),
+        (OptionName::RunNow, "token".repeat(14)),
+    ] {
+        assert!(problem(option, &value, "0 * * * *").is_some(), "{value}");
+    }
+    assert_eq!(problem(OptionName::MissedRuns, &long("all", ""), "0 * * * *"), None);
 }
 
 #[test]

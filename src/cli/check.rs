@@ -68,16 +68,18 @@ pub struct CheckArgs {
     /// Name of the installation, as given to its replicas
     #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
     installation: InstallationName,
-    /// With --canary, the label selector of managed namespaces. Default: that of the replicas; without replicas,
+    /// With --canary without a namespace, the label selector of managed namespaces. Default: that of the replicas; without replicas,
     /// cronwheel.dev/managed=true
-    #[arg(long, value_name = "SELECTOR", requires = "canary")]
+    #[arg(long, value_name = "SELECTOR", requires = "canary", conflicts_with = "pre")]
     namespace_selector: Option<NamespaceSelector>,
     /// With --canary, how long to wait after the first run is due, from 1s to 10m. A busy built-in controller may be a
     /// minute late
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_canary_wait, requires = "canary")]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_canary_wait, requires = "canary",
+        conflicts_with = "pre")]
     wait: Duration,
     /// With --pre, the time zone of CronJobs without spec.timeZone, as the replicas will have it, e.g. Europe/Berlin
-    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone)]
+    #[arg(long, value_name = "ZONE", default_value = "UTC", value_parser = parse_zone, requires = "pre",
+        conflicts_with = "canary")]
     default_time_zone: Zone,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
@@ -135,6 +137,11 @@ pub async fn run(
     mut output: impl Write,
     is_terminal: bool,
 ) -> Result<(), CommandError> {
+    if let (Some(CanaryPlace::Existing(namespace)), Some(_)) = (&args.canary, &args.namespace_selector) {
+        return Err(
+            format!("--namespace-selector has no effect with --canary={namespace}; leave one of them out").into(),
+        );
+    }
     let (form, findings) = if args.pre {
         let api = JsonApi::new(sources.client);
         ("pre", pre::findings(args, &api, clock).await)

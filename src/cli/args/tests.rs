@@ -18,6 +18,37 @@ fn parse(arguments: &[&str]) -> Result<RunArgs, String> {
 }
 
 #[test]
+fn flags_of_check_without_an_effect_are_refused() {
+    let parse = |arguments: &[&str]| {
+        let line = ["cronwheel", "check"].into_iter().chain(arguments.iter().copied());
+        Cli::try_parse_from(line).map(drop).map_err(|error| error.to_string())
+    };
+    for (arguments, flag) in [
+        (&["--default-time-zone", "Europe/Berlin"][..], "--pre"),
+        (
+            &["--canary", "--default-time-zone", "Europe/Berlin"],
+            "--default-time-zone",
+        ),
+        (&["--pre", "--wait", "20s"], "--wait"),
+        (&["--wait", "20s"], "--canary"),
+        (&["--pre", "--namespace-selector", "a=b"], "--namespace-selector"),
+        (&["--namespace-selector", "a=b"], "--canary"),
+        (&["-n", "shop"], "--pre"),
+    ] {
+        let error = parse(arguments).unwrap_err();
+        assert!(error.contains(flag), "{arguments:?}: {error}");
+    }
+    for arguments in [
+        &["--pre", "--default-time-zone", "Europe/Berlin", "-n", "shop"][..],
+        &["--canary", "--wait", "20s", "--namespace-selector", "a=b"],
+        &["--canary=shop", "--wait", "20s"],
+        &[],
+    ] {
+        assert_eq!(parse(arguments), Ok(()), "{arguments:?}");
+    }
+}
+
+#[test]
 fn clap_definition_is_valid() {
     Cli::command().debug_assert();
 }

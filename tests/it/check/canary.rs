@@ -290,6 +290,18 @@ async fn canary_in_an_existing_namespace_fails_without_a_job_of_cronwheel() {
     }
 }
 
+/// The namespace is given, so no selector selects it.
+#[tokio::test(start_paused = true)]
+async fn canary_in_an_existing_namespace_takes_no_selector() {
+    let api = api();
+    let version = api.version();
+    let arguments = ["--canary=shop", "--namespace-selector", "a=b"];
+    let (text, error) = run(client(&api, Documents::new()), &arguments, &Clock::simulated(begun())).await;
+    let expected = "--namespace-selector has no effect with --canary=shop; leave one of them out";
+    assert_eq!((text.as_str(), error.as_deref()), ("", Some(expected)));
+    assert_eq!(api.version(), version, "nothing is written");
+}
+
 #[tokio::test(start_paused = true)]
 async fn canary_in_an_existing_namespace_fails_without_its_rights() {
     for (resource, expected) in [

@@ -56,6 +56,22 @@ fn every_example_is_valid() {
 }
 
 #[test]
+fn the_table_of_the_documentation_has_each_option_with_its_example() {
+    const PAGE: &str = include_str!("../../../docs/start/options.md");
+    for option in OptionName::OF_CRON_JOB.into_iter().chain([OptionName::FreezeUntil]) {
+        let begin = format!("| [`{}`](#", option.annotation());
+        let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with(&begin)).collect();
+        let cells: Vec<&str> = rows.first().map_or(Vec::new(), |row| row.split(" | ").collect());
+        assert_eq!((rows.len(), cells.len()), (1, 5), "{option:?}");
+        let is_of_cron_job = OptionName::OF_CRON_JOB.contains(&option);
+        let is_of_namespace = OptionName::OF_NAMESPACE.contains(&option) || option == OptionName::FreezeUntil;
+        assert_eq!(cells[1].contains("CronJob"), is_of_cron_job, "{option:?}");
+        assert_eq!(cells[1].contains("namespace"), is_of_namespace, "{option:?}");
+        assert_eq!(cells[3].trim_matches(['`', '"']), option.example(), "{option:?}");
+    }
+}
+
+#[test]
 fn an_invalid_value_is_named_with_an_example() {
     let options = read(OptionName::Spread, &"ten minutes".repeat(20), "0 * * * *");
     let message = options.invalid[0].to_string();

@@ -142,6 +142,16 @@ fn automatic_fallback_takes_the_leases_of_acting_members_as_parameters() {
     }
 }
 
+/// The replicas write `created-by`, and `cronwheel backfill` writes `created-under` alone.
+#[test]
+fn automatic_fallback_keeps_the_jobs_of_every_creator() {
+    let objects = objects_of(&json!({}));
+    let expression = policy(&objects, "cronwheel-built-in-deletes")["validations"][0]["expression"].clone();
+    let expected = "!['cronwheel.dev/created-by', 'cronwheel.dev/created-under'].exists(name, name in \
+                    oldObject.metadata.?annotations.orValue({}))";
+    assert_eq!(expression, expected);
+}
+
 /// An API server ends its watch of Leases with the last binding that uses it, and begins no other.
 #[test]
 fn a_policy_that_matches_nothing_keeps_the_watch_of_leases_after_the_release() {

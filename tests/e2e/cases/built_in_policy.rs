@@ -42,6 +42,8 @@ enum Action {
     CreateOtherEvent,
     /// Deletes a Job that cronwheel created.
     DeleteJobOfCronwheel,
+    /// Deletes a Job that `cronwheel backfill` created.
+    DeleteJobOfBackfill,
     /// Deletes a Job that the built-in controller created.
     DeleteOtherJob,
     /// Changes a Job, as the Job controller and the garbage collector do.
@@ -50,7 +52,7 @@ enum Action {
     PatchCronJob,
 }
 
-const ACTIONS: [Action; 12] = [
+const ACTIONS: [Action; 13] = [
     Action::CreateJobOfCronJob,
     Action::CreateOwnJob,
     Action::PutStatus,
@@ -60,6 +62,7 @@ const ACTIONS: [Action; 12] = [
     Action::PatchEvent,
     Action::CreateOtherEvent,
     Action::DeleteJobOfCronwheel,
+    Action::DeleteJobOfBackfill,
     Action::DeleteOtherJob,
     Action::PatchJob,
     Action::PatchCronJob,
@@ -93,6 +96,7 @@ impl Action {
             }
             Action::PatchEvent => ("PATCH", format!("{events}/present"), json!({"count": 2})),
             Action::DeleteJobOfCronwheel => ("DELETE", format!("{batch}/jobs/ours"), Value::Null),
+            Action::DeleteJobOfBackfill => ("DELETE", format!("{batch}/jobs/backfilled"), Value::Null),
             Action::DeleteOtherJob => ("DELETE", format!("{batch}/jobs/theirs"), Value::Null),
             Action::PatchJob => {
                 let labels = json!({"metadata": {"labels": {"changed-at": "now"}}});
@@ -147,9 +151,13 @@ async fn prepare(policy: &Policy<'_>, namespace: &Namespace) {
     let ours = own_job("ours", json!({"outcome": "hang", "run-for": "0s"}));
     let mut theirs = ours.clone();
     theirs["metadata"]["name"] = json!("theirs");
+    let mut backfilled = ours.clone();
+    backfilled["metadata"]["name"] = json!("backfilled");
+    backfilled["metadata"]["annotations"] = json!({"cronwheel.dev/created-under": "backfill"});
     let mut ours = ours;
     ours["metadata"]["annotations"] = json!({"cronwheel.dev/created-by": "kube-system/cronwheel"});
     policy.create(&jobs, ours).await;
+    policy.create(&jobs, backfilled).await;
     policy.create(&jobs, theirs).await;
     let events = format!("/api/v1/namespaces/{}/events", namespace.name);
     let present = event("present", &namespace.name, "cronjob-controller");
@@ -201,7 +209,8 @@ pub(super) async fn only_writes_of_the_built_in_controller_are_refused(namespace
         // Time passes: a fresh Lease is renewed.
         policy.set_lease("a", state).await;
         check(&policy, &namespace, |user, action| {
-            let is_delete = user == OWN && action == Action::DeleteJobOfCronwheel;
+            let is_of_cronwheel = [Action::DeleteJobOfCronwheel, Action::DeleteJobOfBackfill].contains(&action);
+            let is_delete = user == OWN && is_of_cronwheel;
             is_delete && acts || is_write(user, action) && is_fresh
         })
         .await;
@@ -267,7 +276,12 @@ pub(super) async fn manual_fallback_refuses_without_a_lease(namespace: Namespace
     policy.wait_until_creates_are(&namespace, true).await;
     prepare(&policy, &namespace).await;
     check(&policy, &namespace, |user, action| {
-        let is_delete = [Action::DeleteJobOfCronwheel, Action::DeleteOtherJob].contains(&action);
+        let deletes = [
+            Action::DeleteJobOfCronwheel,
+            Action::DeleteJobOfBackfill,
+            Action::DeleteOtherJob,
+        ];
+        let is_delete = deletes.contains(&action);
         is_delete && user == OWN || is_write(user, action)
     })
     .await;

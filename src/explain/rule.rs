@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_rule_of_an_option_ends_before_the_next() {
         for (number, begin, end) in [
-            ("O-3", "**O-3 `on-resume`.** ", "no slot from before it starts (B-2.2)."),
+            ("O-3", "**O-3 `on-resume`.** ", "or when it does not start at the end."),
             ("o-7.2", "**O-7.2 End.** ", "a replica that has observed it."),
             ("O-7", "## O-7. Freezes\n\n**O-7.1 ", "the one that ends later counts."),
             ("O-5", "## O-5. `schedule:` ", "matches no time at all."),

@@ -31,7 +31,6 @@ use crate::shard::{CronJobRecord, EventReason};
 /// Number of printed activations.
 const NEXT_COUNT: usize = 3;
 
-
 /// One block per CronJob.
 pub(super) struct Blocks<'a> {
     pub(super) explained: &'a [Explained],

@@ -22,6 +22,7 @@ use crate::{
         fleet::Fleet,
         missed::{BackfillCommand, Missed, MissedSource},
         observer::source::Source,
+        words::thousands,
     },
     schedule::Zone,
 };
@@ -87,18 +88,29 @@ pub async fn run(
 
 fn missed(args: &MissedArgs, fleet: &Fleet, source: &Source, cluster: Cluster, now: Timestamp) -> Missed {
     let since = now.saturating_sub(args.since).unwrap_or(now);
+    // These are as many as the history limits leave, and none of them is known to be missed.
+    let n_unknown: u64 = fleet.cron_jobs().map(|cron_job| cron_job.n_unknown_since(since)).sum();
+    let unknown = (n_unknown > 0).then(|| {
+        format!(
+            "Of {} due slots nothing is known, and they are not listed: nothing watched the cluster then, and it keeps no \
+             Jobs of that time.",
+            thousands(n_unknown)
+        )
+    });
     let command = ClusterFlags::of(&args.source, &cluster, args.history.as_deref()).command();
     let origin = MissedSource {
         cluster: cluster.name,
         since,
         now,
         unreadable_namespaces: source.unreadable.iter().map(|one| one.namespace.clone()).collect(),
-        notes: notes(fleet, source, (since, now)),
+        notes: notes(fleet, source, (since, now)).into_iter().chain(unknown).collect(),
     };
     let cron_jobs = fleet
         .cron_jobs()
-        .map(|cron_job| (cron_job.name().clone(), cron_job.slots_since(since)));
-    Missed::new(cron_jobs, origin, &command)
+        .map(|cron_job| (cron_job.name().clone(), cron_job.slots()));
+    let mut missed = Missed::new(cron_jobs, origin, &command);
+    missed.n_unknown += n_unknown;
+    missed
 }
 
 /// The flags by which a command finds its cluster and reads its schedules.

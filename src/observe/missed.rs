@@ -57,7 +57,7 @@ pub struct Missed {
     pub n_cron_jobs: u64,
     /// Number of slots without a Job.
     pub n_slots: u64,
-    /// Number of slots that may have had a Job, or may need none.
+    /// Number of slots that may have had a Job, or may need none, with those of which nothing is known.
     pub n_unknown: u64,
     /// The slots by CronJob and cause; at most 1,000 entries.
     pub missed: Vec<MissedEntry>,

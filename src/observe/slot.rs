@@ -13,7 +13,7 @@ pub struct Slot {
     /// The due instant.
     pub at: Timestamp,
     /// The CronJob asked to wait until then: Forbid waited for an earlier Job, `spec.suspend` was true, the namespace was
-    /// frozen, or the option `spread` starts the slot later.
+    /// frozen, or the option `spread` starts the slot later. Or it was changed then, and nobody watched what changed.
     pub held_until: Option<Timestamp>,
     /// What became of it.
     pub outcome: SlotOutcome,
@@ -114,7 +114,7 @@ impl LossReason {
 /// Why a CronJob itself asked for no Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipCause {
-    /// `spec.suspend` was true.
+    /// `spec.suspend` was true, until the slot could no longer start.
     Suspended,
     /// `concurrencyPolicy` is Forbid and this Job ran until the next slot.
     HeldByForbid {
@@ -131,7 +131,7 @@ pub enum SkipCause {
     Missed,
     /// `spec.suspend` was true, and the option `on-resume` is `skip`.
     Resumed,
-    /// The namespace was frozen.
+    /// The namespace was frozen, until the slot could no longer start.
     Frozen {
         /// The end of the freeze.
         until: Timestamp,

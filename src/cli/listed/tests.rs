@@ -122,7 +122,10 @@ async fn missed_judges_by_the_clock_of_the_api_server() {
             (56..=58).contains(&missed["nUnknown"].as_u64().unwrap()),
             "{minutes}: {missed}"
         );
+        let n_entries = missed["nEntries"].as_u64().unwrap();
+        assert!(n_entries <= 1, "what is not known is counted alone: {missed}");
         let notes = missed["notes"].to_string();
+        assert!(notes.contains(" due slots nothing is known"), "{notes}");
         assert_eq!(notes.contains("by which this list judges"), minutes != 0, "{notes}");
     }
 }

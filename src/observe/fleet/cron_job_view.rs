@@ -192,6 +192,14 @@ impl CronJobView<'_> {
         unknown.chain(self.slots()).collect()
     }
 
+    /// Number of the slots from an instant on that [`CronJobView::slots_since`] adds because nothing is known of them.
+    pub fn n_unknown_since(&self, since: Timestamp) -> u64 {
+        let slots = self.unknown_since(since).into_iter();
+        let slots = slots.map(|at| unobserved(self.cron_job, at));
+        let n_unknown = slots.filter(|slot| slot.outcome == SlotOutcome::NotObserved).count();
+        n_unknown.try_into().unwrap_or(u64::MAX)
+    }
+
     /// The due slots from an instant on before the known ones.
     fn unknown_since(&self, since: Timestamp) -> Vec<Second> {
         let known = &self.cron_job.slots;

@@ -140,7 +140,8 @@ fn due_between(
     } else {
         DAY_SLOTS_MAX
     };
-    let mut window_seconds = DAY_SECONDS.max(kept_seconds);
+    // A slot at the first instant counts.
+    let mut window_seconds = DAY_SECONDS.max(kept_seconds + 1);
     let mut found = (Vec::new(), None);
     for _ in 0..DOUBLINGS_MAX {
         let begin = until.plus(-window_seconds).max(after);

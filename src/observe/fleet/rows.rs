@@ -26,6 +26,9 @@ use crate::{
 /// Number of slots of a row.
 const MARKS_MAX: usize = 10;
 
+/// Number of next slots that are looked at: at a clock change, their starts have another order.
+const NEXT_EXAMINED_MAX: usize = 3;
+
 /// A CronJob is due if its next slot is within this time.
 const DUE_SECONDS: i64 = 3_600;
 
@@ -230,12 +233,11 @@ impl<'a> Matcher<'a> {
             return true;
         }
         let from = thaw.map_or(from, |thaw| from.max(thaw));
-        let start = if facts.schedule.has_options() {
-            cron_job.first_start(facts, from)
-        } else {
-            due_slots::next_after(cron_job, from.plus(-1))
-        };
-        start.is_some_and(|start| start < to)
+        // With `spread`, the slot is before its start.
+        let is_in = |at: Timestamp| (from..to).contains(&Second::floor(at));
+        let next = cron_job.next_slots(facts, from.plus(-1)).take(NEXT_EXAMINED_MAX);
+        let mut next = next.take_while(|next| Second::floor(next.at) < to);
+        next.any(|next| is_in(next.at) || is_in(next.start))
     }
 }
 

@@ -25,7 +25,7 @@ fn spread(script: &str) -> World {
 #[test]
 fn a_spread_slot_is_due_late_and_lost_by_its_start() {
     for (until, expected) in [
-        ("10:00:59", ""),
+        ("10:00:59", "?"),
         ("10:01:00", "d"),
         ("10:01:35", "d"),
         ("10:01:36", "l"),

@@ -46,6 +46,9 @@ fn due_slots_before_the_oldest_evidence_are_unknown() {
     let slots = of_day(&hourly);
     assert_eq!((slots.len(), n_unknown(&slots)), (24, 21));
     assert!(slots.is_sorted_by_key(|slot| slot.at));
+    let since = hourly.now - SignedDuration::from_hours(24);
+    let counted: Vec<u64> = hourly.fleet.cron_jobs().map(|one| one.n_unknown_since(since)).collect();
+    assert_eq!(counted, [21]);
     let daily = kept("0 6 * * *", &["2026-05-03T06:00:00Z", "2026-05-04T06:00:00Z", "06:00"]);
     assert_eq!((of_day(&daily).len(), n_unknown(&of_day(&daily))), (3, 0));
     let mut without = kept("0 * * * *", &[]);

@@ -62,16 +62,16 @@ const OF_NAMESPACE: [Place; 1] = [Place::new(
 
 /// One sentence for each option of an object that is in a place without an effect.
 pub(super) fn misplaced_notes(object: &Value, annotated: Annotated) -> Vec<String> {
-    let (places, mut names) = match annotated {
+    let (places, mut options) = match annotated {
         Annotated::CronJob => (&OF_CRON_JOB[..], of_cron_job()),
         Annotated::Namespace => (&OF_NAMESPACE[..], of_namespace()),
     };
-    names.retain(|name| *name != RUN_DONE_ANNOTATION);
+    options.retain(|name| *name != RUN_DONE_ANNOTATION);
     let notes = places.iter().flat_map(|place| {
         let members = object.pointer(place.pointer).and_then(Value::as_object);
-        let named = members.into_iter().flat_map(|members| members.keys());
-        let named = named.filter(|name| names.contains(&name.as_str()));
-        named.map(|name| {
+        let present = members.into_iter().flat_map(|members| members.keys());
+        let present = present.filter(|name| options.contains(&name.as_str()));
+        present.map(|name| {
             let Place {
                 kind, owner, remedy, ..
             } = place;

@@ -130,6 +130,7 @@ fn kept(value: &str) -> Box<str> {
 
 /// The options of a CronJob. The default is the built-in controller's behaviour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that is there or not")]
 pub struct Options {
     /// `spread`: the window in seconds.
     pub spread_seconds: Option<u32>,

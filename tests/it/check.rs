@@ -446,7 +446,7 @@ async fn freezes_are_named_with_those_that_nobody_follows() {
         let freeze = json!({"annotations": {"cronwheel.dev/freeze-until": "2026-01-02T05:04:30Z"}});
         patch(&api, &format!("/api/v1/namespaces/{namespace}"), freeze).await;
     }
-    let until = "until Fri 2026-01-02 05:04 UTC, 1h 59m from now";
+    let until = "until Fri 2026-01-02 05:04:30 UTC, 1h 59m from now";
     let ignored = "with a freeze which the built-in controller ignores until cronwheel manages the namespace";
     let (text, _) = run(client(&api, documents()), &["--pre"], &clock).await;
     let expected = format!("! freezes                 2 namespaces {ignored}: default {until}, shop {until}");

@@ -22,7 +22,8 @@ use crate::{
 
 /// A cluster whose clock is ahead, with a CronJob of every minute that missed no run. It keeps three Jobs.
 fn cluster(lead: SignedDuration) -> Cluster {
-    let started = Timestamp::now() + lead;
+    let now = move || Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now() + lead;
+    let started = now();
     let service = tower::service_fn(move |request: Request<Body>| async move {
         if request.uri().query().is_some_and(|query| query.contains("watch=")) {
             std::future::pending::<()>().await;
@@ -33,7 +34,7 @@ fn cluster(lead: SignedDuration) -> Cluster {
             _ => Vec::new(),
         };
         let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items});
-        let date = (Timestamp::now() + lead).strftime("%a, %d %b %Y %H:%M:%S GMT");
+        let date = now().strftime("%a, %d %b %Y %H:%M:%S GMT");
         let answer = Response::builder().header("date", date.to_string());
         let answer = answer.header("content-type", "application/json");
         Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(list.to_string()))).unwrap())
@@ -84,12 +85,15 @@ async fn output(command: &str, lead: SignedDuration) -> Value {
     let line = ["cronwheel", command, "--since", "1h", "-o", "json"];
     let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
     let mut output = Vec::new();
-    match Cli::try_parse_from(line).unwrap().command {
-        Command::Report(args) => report::run(&args, cluster(lead), &clock, &mut output, Vec::new()).await,
-        Command::Missed(args) => missed::run(&args, cluster(lead), &clock, &mut output, Vec::new()).await,
-        _ => panic!("{command}"),
-    }
-    .unwrap();
+    let parsed = Cli::try_parse_from(line).unwrap().command;
+    let printed = if let Command::Report(args) = parsed {
+        report::run(&args, cluster(lead), &clock, &mut output, Vec::new()).await
+    } else if let Command::Missed(args) = parsed {
+        missed::run(&args, cluster(lead), &clock, &mut output, Vec::new()).await
+    } else {
+        panic!("{command}")
+    };
+    printed.unwrap();
     serde_json::from_slice(&output).unwrap()
 }
 

@@ -206,15 +206,20 @@ impl Gathering {
 
     fn add_doubled(&mut self, cron_job: &CronJobHistory<'_>, slots: &[&Slot]) {
         let n_more = DOUBLED_MAX.saturating_sub(self.doubled.len());
-        let doubled = slots.iter().filter_map(|slot| match &slot.outcome {
-            SlotOutcome::Started { job_name, .. } if !slot.other_jobs.is_empty() => Some(DoubledEntry {
-                namespace: cron_job.facts.namespace.clone(),
-                name: cron_job.facts.name.clone(),
-                slot: slot.at,
-                job_names: [job_name].into_iter().chain(&slot.other_jobs).cloned().collect(),
-            }),
-            _ => None,
-        });
+        let doubled = slots
+            .iter()
+            .filter(|slot| !slot.other_jobs.is_empty())
+            .filter_map(|slot| {
+                let SlotOutcome::Started { job_name, .. } = &slot.outcome else {
+                    return None;
+                };
+                Some(DoubledEntry {
+                    namespace: cron_job.facts.namespace.clone(),
+                    name: cron_job.facts.name.clone(),
+                    slot: slot.at,
+                    job_names: [job_name].into_iter().chain(&slot.other_jobs).cloned().collect(),
+                })
+            });
         self.doubled.extend(doubled.take(n_more));
     }
 

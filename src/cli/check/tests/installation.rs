@@ -284,7 +284,9 @@ fn statuses_of_other_controllers_are_found() {
     };
     let found = |cron_jobs: &[Value], read: &Result<(), Unread>| {
         let mut runs = runs(&[created(29_632_920, 0, ours())]);
-        cron_jobs.iter().for_each(|cron_job| runs.add_cron_job(cron_job));
+        for cron_job in cron_jobs {
+            runs.add_cron_job(cron_job);
+        }
         line(&runs.beside(read))
     };
     let theirs = written("kube-controller-manager", "09:58:00");

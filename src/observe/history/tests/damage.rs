@@ -129,7 +129,7 @@ fn a_file_of_another_application_is_left_alone() {
 fn a_file_under_the_default_name_is_set_aside() {
     let cases: [(&str, Damage); 7] = [
         ("noise", |path| {
-            fs::write(path, noise().take(100_000).collect::<Vec<_>>()).unwrap()
+            fs::write(path, noise().take(100_000).collect::<Vec<_>>()).unwrap();
         }),
         ("zeros", |path| fs::write(path, [0; 8_192]).unwrap()),
         ("short", |path| fs::write(path, "SQL").unwrap()),

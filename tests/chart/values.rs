@@ -116,7 +116,10 @@ fn other_of(path: &str, value: &Value) -> Value {
         ("controller.extraArgs", _) => list_of_text("--pod-name=a"),
         ("priorityClass.value", _) => json!(1000),
         ("metrics.prometheusRule.latenessSeconds", _) => json!(0.5),
-        ("metrics.prometheusRule.grafanaUrl" | "metrics.dashboards.pageUrl", _) => json!("https://a.example"),
+        (
+            "metrics.prometheusRule.grafanaUrl" | "metrics.prometheusRule.runbookUrl" | "metrics.dashboards.pageUrl",
+            _,
+        ) => json!("https://a.example"),
         ("metrics.prometheusRule.alerts", _) => json!({"CronwheelFences": {"enabled": false}}),
         ("securityContext.capabilities.drop", _) => list_of_text("NET_RAW"),
         ("imagePullSecrets" | "global.imagePullSecrets", _) => json!([{"name": "registry"}]),

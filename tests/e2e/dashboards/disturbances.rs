@@ -75,9 +75,12 @@ pub(super) fn run(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], re
     let kubectl = testbed.kubectl();
     kubectl.apply(&objects()).unwrap();
     store_garbage(testbed);
-    // A manual run, and a status write by another client.
+    // A manual run, a run that is asked for, and a status write by another client.
     kubectl
         .run(&["create", "job", "by-hand", "--from=cronjob/minutely-0"])
+        .unwrap();
+    kubectl
+        .run(&["annotate", "cronjob", "minutely-2", "cronwheel.dev/run-now=once"])
         .unwrap();
     let status = r#"{"status": {"lastSuccessfulTime": "2026-01-01T00:00:00Z"}}"#;
     let patch = [

@@ -32,9 +32,6 @@ const N_RUNS_MORE: u64 = 160;
 /// The time before the end without disruptions and edits.
 const CALM_END: SignedDuration = SignedDuration::from_mins(5);
 
-/// The longest simulation with options. Fifty seeds of a day have not run with options since the model knows them.
-const WITH_OPTIONS_MAX: SignedDuration = SignedDuration::from_hours(1);
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     Allow,
@@ -155,7 +152,6 @@ impl Scenario {
         // The options have their own numbers, so that they do not change the rest of a seed.
         let mut of_options = Random::new(!seed);
         let length = SignedDuration::try_from(length).unwrap();
-        let has_options = length <= WITH_OPTIONS_MAX;
         let zone = Zone::draw(&mut random);
         let start = zone.start(length);
         let end = start + length;
@@ -174,11 +170,7 @@ impl Scenario {
             edits: edits::draw(&mut random, roughness, N_EDITED, start..calm_at, calendars),
             crashes: draw_crashes(&mut random, roughness, start, calm_at),
             disruptions: disruptions::draw(&mut random, roughness, start, calm_at),
-            freezes: if has_options {
-                freezes::draw(&mut of_options, start, calm_at)
-            } else {
-                Vec::new()
-            },
+            freezes: freezes::draw(&mut of_options, start, calm_at),
             excluded_day: zone.day_of_change() - of_options.between(0, 1),
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
@@ -188,9 +180,7 @@ impl Scenario {
         scenario.fill_up(&mut random);
         // This draw is the last one, so that the other draws of a seed do not change.
         scenario.is_delay_in_steps = random.pick(&[true, true, true, false]);
-        if has_options {
-            scenario.add_options(&mut of_options, calm_at);
-        }
+        scenario.add_options(&mut of_options, calm_at);
         scenario
     }
 

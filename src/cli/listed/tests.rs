@@ -127,7 +127,10 @@ async fn missed_judges_by_the_clock_of_the_api_server() {
             "{minutes}: {missed}"
         );
         let n_entries = missed["nEntries"].as_u64().unwrap();
-        assert!(n_entries <= 1, "what is not known is counted alone: {missed}");
+        assert!(
+            n_entries <= 1,
+            "slots of which nothing is known are not listed: {missed}"
+        );
         let notes = missed["notes"].to_string();
         assert!(notes.contains(" due slots nothing is known"), "{notes}");
         assert_eq!(notes.contains("by which this list judges"), minutes != 0, "{notes}");

@@ -1,10 +1,12 @@
 //! Several due slots of a CronJob that start one after the other, by `all` of the options `missed-runs` and `on-resume`.
 
+use std::iter::successors;
+
 use jiff::Timestamp;
 
 use crate::{
     schedule::{
-        ConcurrencyPolicy,
+        ConcurrencyPolicy, CronJobSchedule,
         options::{CATCH_UP_COUNT_MAX, CatchUp},
     },
     shard::{CronJobRecord, MISSED_RUNS_PER_SECOND_DEFAULT},
@@ -26,6 +28,14 @@ pub(super) fn passed_text(n_passed: u64, several: Option<&Several>) -> String {
     format!("{slots} before it: passed over, only the {startable} can start")
 }
 
+/// The number of due slots after this one, at most as many as `all` starts.
+pub(super) fn n_due_after(schedule: &CronJobSchedule, slot: Timestamp, now: Timestamp) -> usize {
+    let until = schedule.slots_until(now);
+    let later = successors(schedule.next_wanted(slot), |slot| schedule.next_wanted(*slot));
+    let due = later.take(CATCH_UP_COUNT_MAX.into()).take_while(|slot| *slot <= until);
+    due.count()
+}
+
 /// The slots that may start.
 pub(super) struct Several {
     policy: ConcurrencyPolicy,
@@ -39,10 +49,7 @@ impl Several {
     /// `None` if only the latest due slot can start. `slot` is the one that starts next.
     pub(super) fn of(record: &CronJobRecord, slot: Timestamp, now: Timestamp) -> Option<Several> {
         let (schedule, policy) = (&record.schedule, record.concurrency_policy);
-        let until = schedule.slots_until(now);
-        let later = std::iter::successors(schedule.next_wanted(slot), |slot| schedule.next_wanted(*slot));
-        let waiting = later.take(CATCH_UP_COUNT_MAX.into()).take_while(|slot| *slot <= until);
-        let n_waiting = waiting.count();
+        let n_waiting = n_due_after(schedule, slot, now);
         let options = schedule.options();
         let count = match (options.missed_runs, options.on_resume()) {
             _ if policy == ConcurrencyPolicy::Replace => return None,

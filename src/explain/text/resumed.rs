@@ -1,10 +1,8 @@
 //! What would start if a suspended CronJob were resumed now.
 
-use std::iter::successors;
-
 use jiff::Timestamp;
 
-use super::Block;
+use super::{Block, catch_up::n_due_after};
 use crate::{
     explain::{
         calendar::{Calendar, span_text},
@@ -40,9 +38,7 @@ impl Block<'_> {
         let Ok(CronJobRecord { schedule, .. }) = &self.subject.record else {
             return String::new();
         };
-        let until = schedule.slots_until(self.now);
-        let later = successors(schedule.next_wanted(slot), |slot| schedule.next_wanted(*slot));
-        match later.take_while(|slot| *slot <= until).count() {
+        match n_due_after(schedule, slot, self.now) {
             0 => String::new(),
             1 => ", and 1 later slot".to_owned(),
             n_later => format!(", and {n_later} later slots"),

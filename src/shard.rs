@@ -41,7 +41,7 @@ pub use boot_instant::{BootInstant, Clocks};
 pub use bucket::{Bucket, ShardCount};
 pub use calendars::{CalendarUpdate, Calendars, ReadCalendar};
 pub use catch_up_pace::MISSED_RUNS_PER_SECOND_DEFAULT;
-pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
+pub use command::{Entry, FiredThrough, SealOrder, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, JobCreate, JobDelete, JobLookUp, StatusWrite, Withdrawal};
 pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use held_shards::{HeldShards, LedFigures, TermedAnswer, TermedEffect, VersionRequest, WATCH_WAIT_MAX};

@@ -1,9 +1,7 @@
 //! Every action that an election can request.
 
-use jiff::Timestamp;
-
 use super::{LeaseKey, LeaseWrite};
-use crate::shard::{BootInstant, Entry, ResourceVersion, SealOrder, ShardTerm};
+use crate::shard::{BootInstant, Entry, FiredThrough, ResourceVersion, SealOrder, ShardTerm};
 
 /// Identifies a request, to match its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,8 +50,8 @@ pub enum ElectionEffect {
         adoption: Adoption,
         /// What the watches must have delivered before the shard is led.
         entry: Entry,
-        /// The instant through which the last leader fired every slot, if it handed the shard over.
-        fired_through: Option<Timestamp>,
+        /// How far the last leader fired the slots, if that is known.
+        fired_through: Option<FiredThrough>,
     },
     /// Stop leading a shard: its effects are dropped, and so are its queued requests.
     Stop {

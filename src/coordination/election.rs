@@ -20,6 +20,7 @@ mod requests;
 use std::{collections::BTreeMap, time::Duration};
 
 use self::{
+    adoption::Taking,
     guards::Guards,
     lease_view::LeaseView,
     led_shard::LedShard,
@@ -84,8 +85,8 @@ pub struct Election {
     requests: Requests,
     /// The shards that this replica leads.
     led_shards: BTreeMap<ShardId, LedShard>,
-    /// Shards that this replica has requested, with the requested term and how each became vacant.
-    taking: BTreeMap<ShardId, (Term, Adoption)>,
+    /// Shards that this replica has requested.
+    taking: BTreeMap<ShardId, Taking>,
     /// Shards that this replica led and whose Leases were deleted; it creates these Leases again at once.
     recreating: ShardSet,
     members: Members,

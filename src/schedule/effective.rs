@@ -199,6 +199,12 @@ impl CronJobSchedule {
         later.or_else(|| Some(due).filter(|due| !exclusion.excludes(*due)))
     }
 
+    /// The latest slot after `since` and not after `until`.
+    pub(crate) fn latest_between(&self, since: Timestamp, until: Timestamp) -> Option<Timestamp> {
+        let parsed = self.parsed.as_ref().ok()?;
+        due::most_recent(parsed, &self.default_zone, since, until)
+    }
+
     /// Forgets the offset of `spread`, for a CronJob without a uid.
     pub fn forget_offset(&mut self) {
         if let Some(options) = &mut self.options {

@@ -13,8 +13,8 @@ pub enum ShardCommand {
         shard_term: ShardTerm,
         /// What the watches must have delivered before the shard is led.
         entry: Entry,
-        /// The instant through which the last leader fired every slot, if it handed the shard over.
-        fired_through: Option<Timestamp>,
+        /// How far the last leader fired the slots, if that is known.
+        fired_through: Option<FiredThrough>,
     },
     /// Seal the shard, and report [`ShardReport::Sealed`] within two seconds of the seal.
     Seal(SealOrder),
@@ -22,6 +22,16 @@ pub enum ShardCommand {
     Release(ShardId),
     /// Return all shards to standby.
     ReleaseAll,
+}
+
+/// How far the last leader of a shard fired its slots. The next leader does not count these slots again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FiredThrough {
+    /// The last leader sealed the shard at this instant, and fired every slot until then.
+    Seal(Timestamp),
+    /// The last leader led at this instant, which was its last renewal, and ended later without a seal. It fired every slot
+    /// until then. The outcome of the last of them may have been open when it ended.
+    Renewal(Timestamp),
 }
 
 /// The order to seal a shard. The shard starts Jobs until its requests are answered and its statuses stored, then

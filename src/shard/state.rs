@@ -59,7 +59,7 @@ use super::{
 };
 use crate::{
     schedule::policy::Verdict,
-    shard::{ResourceVersions, ShardPhase, ShardTerm},
+    shard::{FiredThrough, ResourceVersions, ShardPhase, ShardTerm},
 };
 use calendars::CalendarNotes;
 use containment::Lost;
@@ -108,9 +108,8 @@ pub struct ShardState {
     outcome_counts: OutcomeCounts,
     relists: Relists,
     phase: ShardPhase,
-    /// The instant through which the last leader fired, and counted, every slot; `None` if it crashed, or if there was
-    /// none.
-    pub(crate) fired_through: Option<Timestamp>,
+    /// How far the last leader fired, and counted, the slots; `None` if there was none, or if that is not known.
+    pub(crate) fired_through: Option<FiredThrough>,
     /// The shard and the term of this leadership, as the election gave them.
     pub(crate) shard_term: Option<ShardTerm>,
     /// The beginning of this leadership, if the shard never had another leader.

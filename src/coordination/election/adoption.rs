@@ -14,10 +14,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use jiff::SignedDuration;
+
 use super::{Adoption, Election, LeaseKey, MemberIdentity, Purpose, lease_view::Seen};
 use crate::{
     coordination::{Acceptance, Holder, LeaseWrite, Placement, ShardLease, annotation},
-    shard::{BootInstant, ShardId, Term},
+    shard::{BootInstant, FiredThrough, ShardId, Term},
 };
 
 /// Maximum number of shards that are requested at once. More would only queue: at about half a millisecond for each
@@ -28,12 +30,27 @@ const TAKES_IN_FLIGHT_MAX: usize = 32;
 /// that takes 256 shards places them a few times and not after each answer.
 const TAKES_REFILLED_AT: usize = TAKES_IN_FLIGHT_MAX / 2;
 
+/// The time within which a shard is led after its Lease was taken: the proof of a complete view takes four seconds at most,
+/// and a list of the largest clusters ten.
+const LED_AFTER: SignedDuration = SignedDuration::from_secs(15);
+
 /// The number of terms that may begin and end between the last observation of a shard and the deletion of its Lease.
 /// Used where the clock gives no bound.
 const TERMS_UNSEEN_MAX: u64 = 1_000;
 
 /// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms up to 2^31, which is 68 years of seconds.
 const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
+
+/// A shard that this replica has requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Taking {
+    /// The requested term.
+    pub(super) term: Term,
+    /// The way in which the shard became vacant.
+    pub(super) adoption: Adoption,
+    /// How far its last leader fired the slots, if it did not hand the shard over.
+    pub(super) fired_through: Option<FiredThrough>,
+}
 
 /// The vacancy of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +247,20 @@ impl Election {
             // The last leader did not write the annotation, so it is of an earlier term.
             write = write.annotate(annotation::FIRED_THROUGH, None::<&str>);
         }
-        self.taking.insert(shard, (term, adoption));
+        let taking = Taking {
+            term,
+            adoption,
+            fired_through: lease.and_then(|lease| self.fired_before_the_end(lease)),
+        };
+        self.taking.insert(shard, taking);
         self.send(Purpose::Take, write, now);
+    }
+
+    /// How far the holder of a shard fired the slots before it ended without a handover, by its last renewal. `None` if it
+    /// may not have led the shard by then.
+    fn fired_before_the_end(&self, lease: &ShardLease) -> Option<FiredThrough> {
+        let renewed_at = self.view.last_renewal(lease.holder.member()?)?;
+        let led_since = lease.acquired_at?.checked_add(LED_AFTER).ok()?;
+        (led_since <= renewed_at).then_some(FiredThrough::Renewal(renewed_at))
     }
 }

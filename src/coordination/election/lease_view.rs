@@ -11,8 +11,10 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
+
 use crate::{
-    coordination::{Holder, LeaseKey, LeaseList, LeaseRecord, MemberLease, ShardLease},
+    coordination::{Holder, LeaseKey, LeaseList, LeaseRecord, MemberIdentity, MemberLease, ShardLease},
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, Term},
 };
 
@@ -80,6 +82,11 @@ impl<L> Seen<L> {
     }
 }
 
+/// The members that hold these shards.
+fn shard_holders(shards: &[Seen<ShardLease>]) -> impl Iterator<Item = &MemberIdentity> {
+    shards.iter().filter_map(|seen| seen.lease.as_ref()?.holder.member())
+}
+
 /// The view of all Leases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LeaseView {
@@ -87,6 +94,8 @@ pub(super) struct LeaseView {
     /// The members, by pod uid. A member that holds a shard is remembered after its Lease was deleted.
     members: BTreeMap<Box<str>, Seen<MemberLease>>,
     shards: Vec<Seen<ShardLease>>,
+    /// The last renewal of each incarnation, by its own clock; it outlives the Lease.
+    renewals: BTreeMap<MemberIdentity, Timestamp>,
     /// The highest observed term of each shard; it outlives the Lease.
     last_terms: Vec<Term>,
     /// The instant since which the view has been fresh without interruption.
@@ -105,6 +114,7 @@ impl LeaseView {
             count,
             members: BTreeMap::new(),
             shards: vec![Seen::missing(now); n_shards],
+            renewals: BTreeMap::new(),
             last_terms: vec![Term(0); n_shards],
             trusted_since: None,
             is_genesis: false,
@@ -161,6 +171,11 @@ impl LeaseView {
         self.seen_member(pod_uid)?.lease.as_ref()
     }
 
+    /// The last renewal of an incarnation that is a member, or that holds a shard and was one; by its own clock.
+    pub(super) fn last_renewal(&self, member: &MemberIdentity) -> Option<Timestamp> {
+        self.renewals.get(member).copied()
+    }
+
     /// The version of a Lease; `None` if it does not exist.
     pub(super) fn version_of(&self, key: &LeaseKey) -> Option<ResourceVersion> {
         let exists = match key {
@@ -215,8 +230,12 @@ impl LeaseView {
             LeaseKey::Member(pod_uid) => {
                 let seen = self.members.entry(pod_uid.clone());
                 let seen = seen.or_insert_with(|| Seen::missing(now));
-                let lease = MemberLease::read(record);
-                seen.apply(lease, |lease| &lease.holder, version, sent_at, now);
+                seen.apply(MemberLease::read(record), |lease| &lease.holder, version, sent_at, now);
+                let lease = seen.lease.as_ref();
+                if let Some((member, at)) = lease.and_then(|lease| lease.holder.member().zip(lease.renewed_at)) {
+                    self.renewals.insert(member.clone(), at);
+                    self.forget_renewals();
+                }
             }
             LeaseKey::Shard(shard) => {
                 let (lease, index) = (ShardLease::read(record), usize::from(shard.0));
@@ -250,11 +269,22 @@ impl LeaseView {
     fn forget_deleted(&mut self) {
         let n_deleted = self.members.values().filter(|seen| seen.lease.is_none()).count();
         if n_deleted > DELETED_MAX {
-            let leases = self.shards.iter().filter_map(|seen| seen.lease.as_ref());
-            let holders = leases.filter_map(|lease| lease.holder.member());
+            let holders = shard_holders(&self.shards);
             let holders: BTreeSet<&str> = holders.map(|holder| &*holder.pod_uid).collect();
             self.members
                 .retain(|pod_uid, seen| seen.lease.is_some() || holders.contains(&**pod_uid));
+        }
+    }
+
+    /// If many incarnations have ended, forgets the renewals of those that hold no shard.
+    fn forget_renewals(&mut self) {
+        if self.renewals.len() > self.members.len() + DELETED_MAX {
+            let members = self
+                .members
+                .values()
+                .filter_map(|seen| seen.lease.as_ref()?.holder.member());
+            let kept: BTreeSet<&MemberIdentity> = shard_holders(&self.shards).chain(members).collect();
+            self.renewals.retain(|member, _| kept.contains(member));
         }
     }
 

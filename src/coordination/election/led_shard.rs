@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Adoption, Election, ElectionEffect};
 use crate::{
     coordination::{ShardLease, StopReason},
-    shard::{BootInstant, Entry, ResourceVersions, ShardId, ShardPhase, ShardTerm, Term},
+    shard::{BootInstant, Entry, FiredThrough, ResourceVersions, ShardId, ShardPhase, ShardTerm, Term},
 };
 
 /// One uninterrupted leadership of a shard.
@@ -122,24 +122,21 @@ impl Election {
     /// Whether the Lease of a shard of this replica has its label. After a deletion, the Lease may exist without it. Then
     /// this replica writes the label, in its next term, before it leads.
     fn is_labelled(&self, shard: ShardId, term: Term) -> bool {
-        let is_written = || self.taking.get(&shard).is_some_and(|(taken, _)| *taken == term);
+        let is_written = || self.taking.get(&shard).is_some_and(|taking| taking.term == term);
         !self.recreating.contains(shard) || is_written()
     }
 
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
         let lease = self.view.lease(shard);
         let written_through = lease.and_then(|lease| lease.written_through);
-        let fired_through = lease.and_then(|lease| lease.fired_through);
-        let (adoption, entry) = match self.taking.remove(&shard) {
+        let sealed = lease.and_then(|lease| lease.fired_through).map(FiredThrough::Seal);
+        let taking = self.taking.remove(&shard).filter(|taking| taking.term == term);
+        let adoption = taking.map_or(Adoption::HandedOver, |taking| taking.adoption);
+        let entry = match adoption {
             // Nobody has led the shard before, so there is nothing to observe.
-            Some((taken, Adoption::First)) if taken == term => {
-                (Adoption::First, Entry::Watch(ResourceVersions::default()))
-            }
-            Some((taken, adoption)) if taken == term => (adoption, Entry::Current),
-            _ => (
-                Adoption::HandedOver,
-                written_through.map_or(Entry::Current, Entry::Watch),
-            ),
+            Adoption::First => Entry::Watch(ResourceVersions::default()),
+            Adoption::HandedOver => written_through.map_or(Entry::Current, Entry::Watch),
+            _ => Entry::Current,
         };
         self.recreating.remove(shard);
         let led_shard = LedShard {
@@ -152,7 +149,7 @@ impl Election {
             shard_term: ShardTerm { shard, term },
             adoption,
             entry,
-            fired_through,
+            fired_through: sealed.or(taking.and_then(|taking| taking.fired_through)),
         });
     }
 }

@@ -13,6 +13,7 @@ use crate::{
         thaw::last_frozen,
     },
     shard::{
+        FiredThrough,
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
         index::{Job, OwnerIndex},
@@ -154,7 +155,7 @@ impl ShardState {
 }
 
 /// The number of slots before this one that were due and are not counted yet.
-pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: Option<Timestamp>) -> u64 {
+pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: Option<FiredThrough>) -> u64 {
     // The armed slot is the next in order; only a slot beyond it has skipped others.
     if cron_job.armed.get() == Some(slot) {
         return 0;
@@ -167,14 +168,19 @@ pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: 
 }
 
 /// The instant up to which the slots are counted, or were never due.
-pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Timestamp>) -> Timestamp {
+pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<FiredThrough>) -> Timestamp {
     let cursor = cursor_of(cron_job);
     let schedule = &cron_job.record.schedule;
     // Slots of the new schedule before its change were never due; a slot at the change itself is.
     let changed = cron_job
         .schedule_changed
         .map(|at| just_before(schedule.slots_until(at)));
-    let fired_through = fired_through.map(|at| schedule.slots_until(at));
+    let fired_through = fired_through.and_then(|fired_through| match fired_through {
+        FiredThrough::Seal(at) => Some(schedule.slots_until(at)),
+        FiredThrough::Renewal(at) => schedule
+            .latest_between(cursor, schedule.slots_until(at))
+            .map(just_before),
+    });
     [cron_job.counted_until.get(), fired_through, changed]
         .into_iter()
         .flatten()

@@ -18,7 +18,7 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, PROTOCOL_VERSION, StopReason, Timing,
     },
-    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, Entry, FiredThrough, ShardCount, ShardId, ShardReport, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -103,7 +103,7 @@ pub(super) struct Journal {
     pub(super) rejoins: Vec<(u64, usize, &'static str)>,
     pub(super) fences: Vec<(u64, usize)>,
     /// For each entry of `leads`, the data that the shard must have observed, and the instant of the last leader's seal.
-    pub(super) entries: Vec<(Entry, Option<Timestamp>)>,
+    pub(super) entries: Vec<(Entry, Option<FiredThrough>)>,
     pub(super) evictions: usize,
     pub(super) relists: usize,
     /// The replicas whose last write to their own Lease says that they act.
@@ -237,7 +237,7 @@ impl World {
             .max(self.now)
     }
 
-    fn wall(&self) -> Timestamp {
+    pub(super) fn wall(&self) -> Timestamp {
         Timestamp::from_millisecond(1_767_225_600_000 + i64::try_from(self.now).unwrap()).unwrap()
     }
 

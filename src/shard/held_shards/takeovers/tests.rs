@@ -5,7 +5,7 @@ mod terms;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, Effect, Input, JobCreator, OrderAnswer, ResourceVersion, Scope, SealOrder, ShardCount,
+    CreateOutcome, Effect, FiredThrough, Input, JobCreator, OrderAnswer, ResourceVersion, Scope, SealOrder, ShardCount,
     StatusOutcome, TermedAnswer, Uid,
     input::{WatchStage, WatchedResource},
     naming,
@@ -496,7 +496,15 @@ fn a_relist_removes_what_it_does_not_contain() {
 #[test]
 fn slots_through_the_seal_of_the_last_leader_are_not_counted_again() {
     for entry in [Entry::Current, Entry::Watch(written(0, 0))] {
-        for (fired_through, n_due) in [(None, 11), (Some(at("10:08:30")), 2)] {
+        let cases = [
+            (None, 11),
+            (Some(FiredThrough::Seal(at("10:08:30"))), 2),
+            // The slot of 10:08 may have been open when the leader ended.
+            (Some(FiredThrough::Renewal(at("10:08:30"))), 3),
+            // No slot was due between the cursor and the last renewal.
+            (Some(FiredThrough::Renewal(at("10:00:30"))), 11),
+        ];
+        for (fired_through, n_due) in cases {
             let mut replica = Replica::new();
             replica.watch(Input::CronJobApplied(Box::new(record())));
             replica.pass(600_000);

@@ -2,7 +2,8 @@
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, ResourceVersion,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, FiredThrough, InstantOutcome, JobRecord,
+    ResourceVersion,
 };
 
 fn edited(record: CronJobRecord) -> CronJobRecord {
@@ -174,10 +175,27 @@ fn held_back_by_forbid() -> (CronJobRecord, JobRecord) {
 fn slots_that_the_last_leader_counted_are_not_counted_again() {
     let (record, running) = held_back_by_forbid();
     let mut world = World::on_standby("20:00:30", vec![record], vec![running]);
-    world.shard.fired_through = Some(at("19:57:59"));
+    world.shard.fired_through = Some(FiredThrough::Seal(at("19:57:59")));
     world.lead();
     assert_eq!(world.shard.outcome_counts().due_instants, 3);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::HeldByForbid), 2);
+}
+
+#[test]
+fn a_crash_counts_only_slots_since_the_last_renewal_and_the_one_that_was_open() {
+    let minutely = CronJobRecord {
+        schedule: schedule("* * * * *", None),
+        ..cron_job("hello")
+    };
+    // Every slot since 10:00 was refused, so the cursor has not moved.
+    let cases = [("20:00:08", 0), ("20:01:09", 1), ("20:03:09", 3)];
+    for (led_at, n_superseded) in cases {
+        let mut world = World::on_standby(led_at, vec![minutely.clone()], Vec::new());
+        world.shard.fired_through = Some(FiredThrough::Renewal(at("20:00:02")));
+        world.lead();
+        let n_counted = world.shard.outcome_counts().outcome(InstantOutcome::Superseded);
+        assert_eq!(n_counted, n_superseded, "led at {led_at}");
+    }
 }
 
 #[test]

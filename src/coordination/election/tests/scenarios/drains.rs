@@ -1,9 +1,14 @@
 //! Replicas that leave: the handover of their shards, its duration, and the other members during it.
 
-use super::{super::world::World, assert_balanced, fleet};
+use jiff::SignedDuration;
+
+use super::{
+    super::world::{Journal, World},
+    assert_balanced, fleet,
+};
 use crate::{
     coordination::{Adoption, ElectionInput, LeaseKey, MemberSettings, StopReason, annotation},
-    shard::{Entry, Scope},
+    shard::{Entry, FiredThrough, Scope, ShardId},
 };
 
 #[test]
@@ -78,6 +83,43 @@ fn a_shard_taken_without_a_handover_has_no_fired_through_of_an_earlier_term() {
         assert_eq!(world.journal.leads.len(), had);
         assert_eq!(n_fired_through(&world), 0, "crashed: {has_crashed}");
     }
+}
+
+#[test]
+fn the_next_leader_learns_the_last_renewal_of_a_leader_that_crashed() {
+    let mut world = fleet(64, 3, 1);
+    let (had, crashed_at) = (world.load()[1], world.wall());
+    world.journal = Journal::default();
+    world.kill(1);
+    world.run_until_led(11_000);
+    assert_eq!(world.journal.entries.len(), had);
+    for (_, fired_through) in &world.journal.entries {
+        let Some(FiredThrough::Renewal(renewed_at)) = fired_through else {
+            panic!("{fired_through:?}");
+        };
+        let age = crashed_at.duration_since(*renewed_at);
+        assert!(
+            SignedDuration::ZERO <= age && age <= SignedDuration::from_secs(3),
+            "{age:?}"
+        );
+    }
+}
+
+#[test]
+fn a_leader_that_crashed_soon_after_it_took_a_shard_may_never_have_led_it() {
+    let mut world = fleet(64, 3, 1);
+    world.kill(1);
+    world.run_until_led(11_000);
+    world.run(5_000);
+    let taken: Vec<ShardId> = world.journal.leads.iter().map(|(_, _, shard, _)| *shard).collect();
+    world.journal = Journal::default();
+    world.kill(0);
+    world.run_until_led(11_000);
+    let leads = world.journal.leads.iter().zip(&world.journal.entries);
+    let unknown = leads.filter(|(_, (_, fired_through))| fired_through.is_none());
+    let unknown: Vec<ShardId> = unknown.map(|((_, _, shard, _), _)| *shard).collect();
+    assert!(!unknown.is_empty() && unknown.len() < world.journal.leads.len());
+    assert!(unknown.iter().all(|shard| taken.contains(shard)), "{unknown:?}");
 }
 
 #[test]

@@ -58,7 +58,10 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
+/// The longest come first.
 const CASES: [Case; 98] = cases![
+    troubles::trouble_metric_names_a_cron_job_until_the_cause_is_gone,
+    troubles::trouble_metric_is_absent_with_cron_job_metrics_none,
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -152,8 +155,6 @@ const CASES: [Case; 98] = cases![
     foreign_jobs::pending_status_is_not_written_to_a_recreated_cron_job,
     templates::unknown_template_field_reaches_the_job,
     templates::metadata_survives_status_writes,
-    troubles::trouble_metric_names_a_cron_job_until_the_cause_is_gone,
-    troubles::trouble_metric_is_absent_with_cron_job_metrics_none,
     viewing::page_shows_what_the_api_server_has,
     viewing::page_answers_only_reads_from_its_own_names,
     viewing::account_of_one_namespace_is_told_to_name_it,

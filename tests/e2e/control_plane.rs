@@ -1,8 +1,8 @@
-//! The control plane that cases run on. Only one runs at a time. It is started for the first case of its kind and
-//! shared by the others.
+//! The control planes that cases run on. In each lane, only one runs at a time. It is started for the first case of its kind
+//! and shared by the others.
 //!
 //! [`run`](libtest_mimic::run) starts cases in order, each on a thread. A case that needs another control plane waits
-//! until the cases on the current one have ended, and replaces it.
+//! until the cases on the current one of its lane have ended, and replaces it.
 
 use std::{
     path::PathBuf,
@@ -39,6 +39,15 @@ impl Purpose {
                 audit: true,
                 ..Options::default()
             },
+        }
+    }
+
+    /// The lane of its cases. Those of the second lane wait for full minutes and need little processor time, so they run
+    /// beside the others.
+    fn lane(self) -> &'static Lane {
+        match self {
+            Purpose::Beside | Purpose::Parity => &LANES[1],
+            Purpose::Cases | Purpose::Outages | Purpose::Replicas | Purpose::ReplicasOutage => &LANES[0],
         }
     }
 
@@ -131,31 +140,49 @@ impl Present {
     }
 }
 
-static PRESENT: Mutex<Present> = Mutex::new(Present {
-    running: None,
-    n_cases: 0,
-    broken: None,
-});
-static CHANGED: Condvar = Condvar::new();
-
-fn present() -> MutexGuard<'static, Present> {
-    PRESENT.lock().unwrap_or_else(PoisonError::into_inner)
+/// Cases that wait for each other.
+struct Lane {
+    present: Mutex<Present>,
+    changed: Condvar,
 }
+
+impl Lane {
+    const fn new() -> Lane {
+        let present = Present {
+            running: None,
+            n_cases: 0,
+            broken: None,
+        };
+        Lane {
+            present: Mutex::new(present),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+static LANES: [Lane; 2] = [Lane::new(), Lane::new()];
 
 /// The presence of a case on a control plane. It ends on drop.
 struct Visit {
+    lane: &'static Lane,
     /// The control plane that the case has exclusively.
     taken: Option<Running>,
 }
 
 impl Visit {
     fn begin(purpose: Purpose) -> (Visit, MutexGuard<'static, Present>) {
-        let mut present = CHANGED
-            .wait_while(present(), |present| !present.has_room_for(purpose))
+        let lane = purpose.lane();
+        let mut present = lane
+            .changed
+            .wait_while(lane.present(), |present| !present.has_room_for(purpose))
             .unwrap_or_else(PoisonError::into_inner);
         present.provide(purpose);
         present.n_cases += 1;
-        (Visit { taken: None }, present)
+        (Visit { lane, taken: None }, present)
     }
 }
 
@@ -164,10 +191,10 @@ impl Drop for Visit {
         let taken = self.taken.take();
         // A failed case may have left the control plane unusable. It is stopped before another one is started.
         let fit = if thread::panicking() { None } else { taken };
-        let mut present = present();
+        let mut present = self.lane.present();
         present.running = present.running.take().or(fit);
         present.n_cases -= 1;
-        CHANGED.notify_all();
+        self.lane.changed.notify_all();
     }
 }
 
@@ -190,8 +217,10 @@ pub(super) fn take(purpose: Purpose, case: impl FnOnce(&mut Testbed, &Access)) {
     case(&mut running.testbed, &running.access);
 }
 
-/// Stops the running control plane, after the last case.
+/// Stops the running control planes, after the last case.
 pub(super) fn stop() -> Result<(), TestbedError> {
-    let running = present().running.take();
-    running.map_or(Ok(()), |running| running.testbed.stop())
+    LANES.iter().try_for_each(|lane| {
+        let running = lane.present().running.take();
+        running.map_or(Ok(()), |running| running.testbed.stop())
+    })
 }

@@ -42,21 +42,29 @@ const N_AT_ONCE: usize = 6;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(N_AT_ONCE);
-    let conclusion = libtest_mimic::run(&arguments, trials());
+    // Those that run beside the others must not keep the threads of the others.
+    let (beside, others) = (trials_beside(), trials());
+    arguments.test_threads.get_or_insert(N_AT_ONCE + beside.len());
+    let conclusion = libtest_mimic::run(&arguments, beside.into_iter().chain(others).collect());
     control_plane::stop().expect("everything stops");
     conclusion.exit_code()
 }
 
-/// Cases that share a control plane are adjacent.
+/// Cases of the second lane of control planes.
+fn trials_beside() -> Vec<Trial> {
+    beside::trials()
+        .chain(canary::trials())
+        .chain(page::trials_beside())
+        .chain(parity::trials())
+        .collect()
+}
+
+/// Cases that share a control plane are adjacent. The longest come first.
 fn trials() -> Vec<Trial> {
-    cases::trials()
-        .chain(backfill::trials())
+    backfill::trials()
+        .chain(cases::trials())
         .chain(outages::trials())
         .chain(page::trials())
-        .chain(beside::trials())
-        .chain(canary::trials())
-        .chain(parity::trials())
         .chain(replicas::trials())
         .chain(dashboards::trials())
         .collect()

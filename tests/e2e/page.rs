@@ -81,10 +81,11 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
             Ok(())
         })
     });
-    cases
-        .chain(size::trials())
-        .chain(pictures::trials())
-        .chain(built_in::trials())
+    cases.chain(size::trials()).chain(pictures::trials())
+}
+
+pub(super) fn trials_beside() -> impl Iterator<Item = Trial> {
+    built_in::trials()
 }
 
 /// Runs a case with a world and a browser of its own.

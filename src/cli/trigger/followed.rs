@@ -16,8 +16,8 @@ use crate::{
 const READ_RETRIES_MAX: u32 = 30;
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the Event of a refusal may take.
-const EVENT_WITHIN: Duration = Duration::from_secs(3);
+/// How long the Event of a refusal may take. Events give way to other writes.
+const EVENT_WITHIN: Duration = Duration::from_secs(10);
 
 /// A run that was asked for.
 pub(super) struct Followed<'a> {
@@ -47,7 +47,7 @@ impl Followed<'_> {
     /// Waits until the controller has answered.
     pub(super) async fn answer(&self, within: Duration, every: Duration) -> Result<Answered, CommandError> {
         let Ok(has_job) = timeout(within, self.has_job(every)).await else {
-            return Ok(Answered::Nothing(self.event().await));
+            return Ok(Answered::Nothing(self.event().await.unwrap_or_default()));
         };
         if has_job? {
             return Ok(Answered::Created);
@@ -153,21 +153,22 @@ impl Followed<'_> {
         }
     }
 
-    /// The Event of a refusal, which may be written a moment after the mark.
+    /// The Event of a refusal, which may be written a moment after the mark. `None` without the right to list Events.
     async fn awaited_event(&self, every: Duration) -> Option<String> {
         let seen = async {
             loop {
-                if let Some(message) = self.event().await {
-                    return message;
+                match self.event().await {
+                    Ok(None) => sleep(every).await,
+                    Ok(message) => return message,
+                    Err(_) => return None,
                 }
-                sleep(every).await;
             }
         };
-        timeout(EVENT_WITHIN, seen).await.ok()
+        timeout(EVENT_WITHIN, seen).await.ok().flatten()
     }
 
-    /// The last Event that says why the Job is not created. Without the right to list Events there is none.
-    async fn event(&self) -> Option<String> {
+    /// The last Event that says why the Job is not created.
+    async fn event(&self) -> Result<Option<String>, JsonError> {
         let (namespace, uid) = (self.namespace, self.uid);
         let path = format!("/api/v1/namespaces/{namespace}/events");
         let mut last: Option<(String, String)> = None;
@@ -189,8 +190,8 @@ impl Followed<'_> {
             }
         };
         let query = format!("fieldSelector=involvedObject.uid%3D{uid}");
-        self.api.list(&path, &query, take).await.ok()?;
-        last.map(|(_, message)| message)
+        self.api.list(&path, &query, take).await?;
+        Ok(last.map(|(_, message)| message))
     }
 }
 

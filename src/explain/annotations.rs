@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::advice::{shown, similar};
+use super::{
+    advice::{shown, similar},
+    misplaced::misplaced_remedies,
+};
 use crate::{
     schedule::options::{ALERTS_ANNOTATION, Freeze, OptionName, RUN_DONE_ANNOTATION},
     shard::Threshold,
@@ -23,10 +26,14 @@ pub enum Annotated {
 }
 
 /// Each annotation of an object that has no effect, with what mends it:
-/// `cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?`.
+/// `cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?`. Then each option that is a label, or in the template
+/// of the Jobs.
 pub fn annotation_remedies(object: &Value, annotated: Annotated) -> Vec<String> {
     let remedies = names(object).filter_map(|name| Some(format!("{}: {}", shown(name), remedy(name, annotated)?)));
-    remedies.take(NOTES_MAX).collect()
+    remedies
+        .chain(misplaced_remedies(object, annotated))
+        .take(NOTES_MAX)
+        .collect()
 }
 
 /// One sentence for each annotation of an object that has no effect.

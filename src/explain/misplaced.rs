@@ -62,6 +62,25 @@ const OF_NAMESPACE: [Place; 1] = [Place::new(
 
 /// One sentence for each option of an object that is in a place without an effect.
 pub(super) fn misplaced_notes(object: &Value, annotated: Annotated) -> Vec<String> {
+    each_misplaced(object, annotated, |place, name| {
+        let Place {
+            kind, owner, remedy, ..
+        } = place;
+        format!("{kind} {name}{owner} has no effect; {remedy}")
+    })
+}
+
+/// Each option of an object that is in a place without an effect, with what mends it.
+pub(super) fn misplaced_remedies(object: &Value, annotated: Annotated) -> Vec<String> {
+    each_misplaced(object, annotated, |place, name| {
+        let Place {
+            kind, owner, remedy, ..
+        } = place;
+        format!("{kind} {name}{owner}: {remedy}")
+    })
+}
+
+fn each_misplaced(object: &Value, annotated: Annotated, text: impl Fn(&Place, &str) -> String) -> Vec<String> {
     let (places, mut options) = match annotated {
         Annotated::CronJob => (&OF_CRON_JOB[..], of_cron_job()),
         Annotated::Namespace => (&OF_NAMESPACE[..], of_namespace()),
@@ -71,12 +90,7 @@ pub(super) fn misplaced_notes(object: &Value, annotated: Annotated) -> Vec<Strin
         let members = object.pointer(place.pointer).and_then(Value::as_object);
         let present = members.into_iter().flat_map(|members| members.keys());
         let present = present.filter(|name| options.contains(&name.as_str()));
-        present.map(|name| {
-            let Place {
-                kind, owner, remedy, ..
-            } = place;
-            format!("{kind} {name}{owner} has no effect; {remedy}")
-        })
+        present.map(|name| text(place, name))
     });
     notes.collect()
 }
@@ -123,6 +137,8 @@ mod tests {
             ),
         ] {
             assert_eq!(misplaced_notes(&object, annotated), [expected], "{object}");
+            let expected = expected.replace(" has no effect;", ":");
+            assert_eq!(misplaced_remedies(&object, annotated), [expected], "{object}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Annotations under `cronwheel.dev/` without an effect, such as misspelled options.
+//! Annotations and labels under `cronwheel.dev/` without an effect, such as misspelled options.
 
 use serde_json::Value;
 
@@ -39,8 +39,9 @@ impl Ineffective {
         let Ineffective(objects) = self;
         (!objects.is_empty()).then(|| {
             let n_objects = counted(objects.len(), "object");
-            let reason = format!("{n_objects} with annotations under cronwheel.dev/ that have no effect: {objects}");
-            Finding::warning("annotations", reason, "correct their names, or remove them")
+            let reason =
+                format!("{n_objects} with annotations or labels under cronwheel.dev/ that have no effect: {objects}");
+            Finding::warning("annotations", reason, "correct their names or places, or remove them")
         })
     }
 }

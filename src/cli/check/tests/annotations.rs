@@ -16,12 +16,14 @@ fn annotations_without_an_effect_are_named_with_what_mends_them() {
     ineffective.add_cron_job(&annotated(
         json!({"cronwheel.dev/missed-run": "skip", "cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z"}),
     ));
+    let label = json!({"metadata": {"name": "backup", "labels": {"cronwheel.dev/spread": "10m", "app": "a"}}});
+    ineffective.add_cron_job(&cron_job(label));
     assert_eq!(
         line(&ineffective.finding().unwrap()),
-        "! annotations: 2 objects with annotations under cronwheel.dev/ that have no effect: namespace shop \
+        "! annotations: 3 objects with annotations or labels under cronwheel.dev/ that have no effect: namespace shop \
          (cronwheel.dev/schedule: set it on each CronJob), shop/report (cronwheel.dev/freeze-until: set it on the \
-         namespace, cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?) -> correct their names, or remove \
-         them"
+         namespace, cronwheel.dev/missed-run: did you mean cronwheel.dev/missed-runs?), shop/backup (label cronwheel.dev/spread: set it \
+         as an annotation) -> correct their names or places, or remove them"
     );
 }
 

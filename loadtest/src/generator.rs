@@ -44,6 +44,7 @@ pub(crate) struct SyntheticCronJob {
     pub(crate) fails: bool,
     /// The size of an environment variable, so that templates differ in size.
     pub(crate) padding_bytes: usize,
+    pub(crate) spread: Option<String>,
 }
 
 /// How the CronJobs of a load differ.
@@ -70,6 +71,8 @@ pub(crate) struct Load {
     /// How many completed and how many failed Jobs of a CronJob are kept.
     pub(crate) history_limit: u32,
     pub(crate) variety: Variety,
+    /// The option `spread` of all CronJobs.
+    pub(crate) spread: Option<String>,
 }
 
 impl Load {
@@ -82,6 +85,7 @@ impl Load {
             job_seconds,
             history_limit: HISTORY_LIMIT,
             variety: Variety::Same(Due::EveryMinutes(1)),
+            spread: None,
         }
     }
 
@@ -145,6 +149,7 @@ impl Load {
             concurrency_policy: "Allow",
             fails: false,
             padding_bytes: 0,
+            spread: self.spread.clone(),
         };
         match self.variety {
             Variety::Same(due) => alike(due),
@@ -165,8 +170,12 @@ impl SyntheticCronJob {
         } else {
             self.due.schedule()
         };
+        let options = self
+            .spread
+            .as_ref()
+            .map(|window| json!({ "cronwheel.dev/spread": window }));
         let body = json!({
-            "metadata": { "name": self.name, "namespace": self.namespace },
+            "metadata": { "name": self.name, "namespace": self.namespace, "annotations": options },
             "spec": {
                 "schedule": schedule,
                 "timeZone": self.time_zone,
@@ -219,8 +228,10 @@ mod tests {
     fn body_has_the_annotations_for_kwok() {
         let mut cron_job = load().cron_jobs().swap_remove(4);
         (cron_job.fails, cron_job.padding_bytes) = (true, 100);
+        cron_job.spread = Some("50s".to_owned());
         let body = cron_job.body().unwrap();
         assert_eq!(body.metadata.namespace.as_deref(), Some("load-1"));
+        assert_eq!(body.metadata.annotations.unwrap()["cronwheel.dev/spread"], "50s");
         let spec = body.spec;
         assert_eq!(spec.schedule, "* * * * *");
         let template = spec.job_template.spec.unwrap().template;

@@ -147,6 +147,9 @@ struct MinutelyArguments {
     /// Run time of a Job.
     #[arg(long, default_value_t = 3)]
     job_seconds: u32,
+    /// The option `spread` of all CronJobs, such as 50s: the starts spread over this window after each minute.
+    #[arg(long, value_name = "WINDOW", conflicts_with = "reference")]
+    spread: Option<String>,
     /// Administrator's kubeconfig of a running API server, instead of starting one. kwok must complete its Jobs.
     #[arg(long, requires = "audit_log", conflicts_with = "reference")]
     in_kubeconfig: Option<PathBuf>,
@@ -272,12 +275,15 @@ async fn run(arguments: MinutelyArguments) -> anyhow::Result<Report> {
         _ => Target::start()?,
     };
     let scenario = Minutely {
-        load: Load::minutely(
-            run_id(),
-            arguments.cronjobs,
-            arguments.namespaces,
-            arguments.job_seconds,
-        ),
+        load: Load {
+            spread: arguments.spread,
+            ..Load::minutely(
+                run_id(),
+                arguments.cronjobs,
+                arguments.namespaces,
+                arguments.job_seconds,
+            )
+        },
         candidate,
         n_warm_up_minutes: arguments.warm_up_minutes,
         n_minutes: arguments.minutes,

@@ -26,6 +26,8 @@ pub(crate) struct Report {
     pub(crate) tally: Tally,
     /// Requests in the measured period.
     pub(crate) counts: RequestCounts,
+    /// The most Jobs created within one second of the clock, in the measured period.
+    pub(crate) creates_per_second_max: usize,
     /// Resource usage in the measured period.
     pub(crate) controller: ProcessUsage,
     pub(crate) servers: Vec<(Component, ProcessUsage)>,
@@ -84,6 +86,8 @@ impl Report {
 
     fn write_requests(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let counts = &self.counts;
+        let peak = self.creates_per_second_max;
+        writeln!(f, "Most Jobs created within one second: {peak}")?;
         writeln!(f, "Requests per run, of {} runs in the measured time", self.n_runs())?;
         for ((verb, resource), count) in &counts.accepted {
             writeln!(
@@ -219,6 +223,7 @@ mod tests {
             n_cron_jobs: 1,
             tally,
             counts: RequestCounts::default(),
+            creates_per_second_max: 0,
             controller: ProcessUsage::default(),
             servers: Vec::new(),
             own: OwnFigures {

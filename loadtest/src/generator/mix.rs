@@ -83,6 +83,7 @@ mod tests {
     fn mixed(seed: u32) -> Vec<SyntheticCronJob> {
         let load = Load {
             variety: Variety::Mixed { seed },
+            spread: None,
             ..Load::minutely("load".into(), 1_000, 5, 3)
         };
         load.cron_jobs()
@@ -98,6 +99,7 @@ mod tests {
     fn a_minutely_mix_is_due_at_each_minute_unless_suspended() {
         let load = Load {
             variety: Variety::MinutelyMixed,
+            spread: None,
             ..Load::minutely("load".into(), 1_000, 5, 3)
         };
         let all = load.cron_jobs();

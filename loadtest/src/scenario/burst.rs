@@ -84,6 +84,7 @@ pub(crate) fn period_minutes(n_cron_jobs: u32) -> u32 {
 pub(crate) fn load(run_id: String, n_cron_jobs: u32, period_minutes: u32) -> Load {
     Load {
         variety: Variety::Same(Due::EveryMinutes(period_minutes)),
+        spread: None,
         ..Load::minutely(run_id, n_cron_jobs, 5, 3)
     }
 }

@@ -1,6 +1,6 @@
 //! N CronJobs, all due at every full minute: the hardest regular load, with every instant known in advance.
 
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use testbed::Component;
@@ -87,9 +87,11 @@ impl Minutely {
         let measured = requests
             .iter()
             .filter(|one| (begin.taken..end.taken).contains(&one.received));
+        let creates = measured.clone().filter(|one| one.is_job_create());
         Ok(Report {
             machine: measure::machine_line(target.kubectl(), self.candidate.program()),
             counts: RequestCounts::of(measured),
+            creates_per_second_max: most_in_a_second(creates.map(|one| one.received)),
             controller: end.controller.since(begin.controller),
             servers: usage_between(&begin, &end),
             own: OwnFigures::of(names, &begin.metrics, &end.metrics),
@@ -116,9 +118,31 @@ impl Minutely {
     }
 }
 
+/// The most instants within one second of the clock.
+fn most_in_a_second(instants: impl Iterator<Item = Timestamp>) -> usize {
+    let mut n_in_second: BTreeMap<i64, usize> = BTreeMap::new();
+    for instant in instants {
+        *n_in_second.entry(instant.as_second()).or_default() += 1;
+    }
+    n_in_second.into_values().max().unwrap_or(0)
+}
+
 fn usage_between(begin: &Snapshot, end: &Snapshot) -> Vec<(Component, ProcessUsage)> {
     let pairs = begin.servers.iter().zip(&end.servers);
     pairs
         .map(|((component, before), (_, after))| (*component, after.since(*before)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_second_is_counted() {
+        let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap();
+        let instants = [999, 1_000, 1_400, 1_999, 2_000, 3_500, 3_600].map(at);
+        assert_eq!(most_in_a_second(instants.into_iter()), 3);
+        assert_eq!(most_in_a_second(std::iter::empty()), 0);
+    }
 }

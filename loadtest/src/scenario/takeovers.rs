@@ -72,6 +72,7 @@ pub(crate) async fn run(
     let takeovers = Takeovers {
         load: Load {
             variety: Variety::Same(Due::Never),
+            spread: None,
             history_limit: arguments.jobs_per_cronjob.max(1),
             ..Load::minutely(run_id, arguments.cronjobs, 5, 3)
         },

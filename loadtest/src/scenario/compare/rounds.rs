@@ -26,6 +26,7 @@ impl Plan {
     pub(super) fn load(&self, run_id: String, first: Slot) -> Load {
         Load {
             variety: self.scenario.variety(self.seed, first),
+            spread: None,
             ..Load::minutely(run_id, self.cronjobs, self.namespaces, self.job_seconds)
         }
     }

@@ -97,7 +97,7 @@ impl LossReason {
         match self {
             LossReason::Superseded => "the controller was late and started only the most recent slot",
             LossReason::DeadlineExceeded => "startingDeadlineSeconds passed before the controller started it",
-            LossReason::NotStarted => "no controller started it",
+            LossReason::NotStarted => "no controller started it, or its Job was refused",
         }
     }
 

@@ -201,7 +201,7 @@ async fn missed_names_the_command_that_starts_the_slots() {
     assert_eq!(
         rows,
         [
-            "shop        load          3   2026-11-27T02:01:00Z   2026-11-27T02:03:00Z   NotStarted: no controller started it",
+            "shop        load          3   2026-11-27T02:01:00Z   2026-11-27T02:03:00Z   NotStarted: no controller started it, or its Job was refused",
             "shop        load          1   2026-11-27T02:04:00Z   2026-11-27T02:04:00Z   Open: no Job yet",
         ],
         "{text}"
@@ -222,7 +222,7 @@ async fn backfill_starts_each_slot_once() {
     let plan = "shop/load from 2026-11-27T01:04:30Z to 2026-11-27T02:04:30Z: 4 slots to start\n";
     let dry = world.backfill(&["--from", "1h", "--dry-run"]).await;
     assert!(dry.error.is_none() && dry.text.starts_with(plan), "{}", dry.text);
-    let first = "would start load-29929081 for 2026-11-27T02:01:00Z: no controller started it";
+    let first = "would start load-29929081 for 2026-11-27T02:01:00Z: no controller started it, or its Job was refused";
     assert_eq!(dry.text.lines().nth(1), Some(first));
     assert_eq!(world.api.count(Resource::Job), 0);
 

@@ -105,11 +105,11 @@ impl Case<'_> {
     fn lost(&self, slots: &LostSlots) -> Finding {
         let left_out = due_slots::first_left_out(self.cron_job).filter(|_| slots.is_cut);
         let since = left_out.map_or(slots.first, |left_out| left_out.min(slots.first));
-        let (first, last) = (self.time(since), self.time(slots.last));
+        let (first, last) = (self.time(since), self.zoned_time(slots.last));
         let (runs, why) = (runs_text(slots.n_slots), slots.reason.sentence());
         let reason = match slots.n_slots {
             _ if since < slots.first => format!("lost at least {runs} between {first} and {last}: {why}"),
-            1 => format!("lost {runs} at {first}: {why}"),
+            1 => format!("lost {runs} at {last}: {why}"),
             _ => format!("lost {runs} between {first} and {last}: {why}"),
         };
         Finding {
@@ -128,7 +128,7 @@ impl Case<'_> {
         let (first, last) = (doubled.first()?, doubled.last()?);
         let names = self.cron_job.other_jobs(last).map(|run| &*run.job_name);
         let names: Vec<&str> = names.take(JOBS_NAMED_MAX).collect();
-        let (own, others, at) = (self.cron_job.job_name(last), names.join(", "), self.time(last.at));
+        let (own, others, at) = (self.cron_job.job_name(last), names.join(", "), self.zoned_time(last.at));
         let reason = match doubled.len() {
             1 => format!("the slot {at} has more than one Job: {own}, {others}"),
             n => format!("{n} slots have more than one Job, the last at {at}: {own}, {others}"),
@@ -171,7 +171,7 @@ impl Case<'_> {
             return Some(Finding {
                 trouble: Trouble::Late,
                 since: Some(slot.startable()),
-                reason: format!("the run of {} has not started for {waited}", self.time(slot.at)),
+                reason: format!("the run of {} has not started for {waited}", self.zoned_time(slot.at)),
             });
         }
         let started = self.cron_job.slots.iter().rev();
@@ -249,7 +249,7 @@ impl Case<'_> {
         let periods: Vec<&SlotRecord> = wanted.collect();
         let first = periods.last().filter(|_| periods.len() >= PERIODS_WITHOUT_SUCCESS)?;
         let reason = match success {
-            Some(success) => format!("no run has succeeded since {}", self.time(success)),
+            Some(success) => format!("no run has succeeded since {}", self.zoned_time(success)),
             None => "no run has ever succeeded".to_owned(),
         };
         Some(Finding {
@@ -261,5 +261,9 @@ impl Case<'_> {
 
     fn time(&self, at: Second) -> String {
         words::time_text(at.timestamp(), self.now, self.facts.schedule.effective_zone())
+    }
+
+    fn zoned_time(&self, at: Second) -> String {
+        format!("{} {}", self.time(at), self.facts.schedule.effective_zone().name())
     }
 }

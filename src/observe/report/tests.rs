@@ -266,7 +266,7 @@ fn long_lists_are_bounded_and_say_so() {
     for sentence in [
         "110 more namespaces are not listed.",
         "110 more CronJobs are not listed.",
-        "150 runs lost: no controller started it. Slots: the latest 20 at 27 Nov 14:10, 14:11,",
+        "150 runs lost: no controller started it, or its Job was refused. Slots: the latest 20 at 27 Nov 14:10, 14:11,",
     ] {
         let text = text.replace('\n', " ");
         assert!(text.contains(sentence), "{sentence} is not in {text}");

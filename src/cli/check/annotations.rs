@@ -6,7 +6,10 @@ use super::{
     built_in::title,
     finding::{Finding, Names, counted},
 };
-use crate::explain::{Annotated, annotation_remedies};
+use crate::{
+    explain::{Annotated, annotation_remedies},
+    schedule::options::{ALERTS_ANNOTATION, OptionName},
+};
 
 /// The objects that have such annotations.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +28,20 @@ impl Ineffective {
             format!("namespace {name}")
         };
         self.add(namespace, Annotated::Namespace, title);
+    }
+
+    /// Adds a namespace if it has defaults, for replicas that do not select namespaces by label and so read none.
+    pub(super) fn add_unread_namespace(&mut self, namespace: &Value) {
+        let annotations = &namespace["metadata"]["annotations"];
+        let defaults = OptionName::OF_NAMESPACE.map(OptionName::annotation);
+        let names = defaults.into_iter().chain([ALERTS_ANNOTATION]);
+        let present: Vec<&str> = names.filter(|name| annotations.get(name).is_some()).collect();
+        if !present.is_empty() {
+            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+            let remedy = "set it on each CronJob, or give the replicas a --namespace-selector";
+            self.0
+                .add(|| format!("namespace {name} ({}: {remedy})", present.join(", ")));
+        }
     }
 
     fn add(&mut self, object: &Value, annotated: Annotated, title: impl FnOnce(&Value) -> String) {

@@ -45,6 +45,15 @@ impl Defaults {
         defaults
     }
 
+    /// Of replicas that do not select namespaces by label: the annotations of these namespaces have no effect.
+    pub(super) fn without_effect(namespaces: &Result<Vec<Value>, Unread>) -> Defaults {
+        let mut defaults = Defaults::default();
+        for namespace in namespaces.iter().flatten() {
+            defaults.ineffective.add_unread_namespace(namespace);
+        }
+        defaults
+    }
+
     /// Reads a CronJob. `None` without an option that changes when something starts. One that cannot be decoded runs
     /// nowhere.
     pub(super) fn read(&self, cron_job: &Value) -> Option<TimedCronJob> {

@@ -56,10 +56,9 @@ pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock)
     }
     let namespaces = namespaces(&api, &[]).await;
     findings.extend(freezes(&namespaces, (&managed, &selected), now));
-    // They have no effect unless the installation selects namespaces by label.
     let defaults = match managed {
         Managed::Selected(_) => Defaults::new(&namespaces),
-        Managed::All | Managed::Named(_) => Defaults::default(),
+        Managed::All | Managed::Named(_) => Defaults::without_effect(&namespaces),
     };
     let runs = Runs::new(format!("{}/{installation}", known.namespace), now);
     findings.extend(of_runs(&api, (&managed, &selected), &defaults, runs, now).await);

@@ -35,3 +35,18 @@ fn without_such_annotations_nothing_is_said() {
     ));
     assert_eq!(ineffective.finding(), None);
 }
+
+#[test]
+fn defaults_of_namespaces_that_no_replica_reads_are_named() {
+    let shop = json!({"metadata": {"name": "shop", "annotations": {
+        "cronwheel.dev/spread": "10m", "cronwheel.dev/alerts": "none", "cronwheel.dev/freeze-until": "2026-05-06T00:00:00Z",
+    }}});
+    let other = json!({"metadata": {"name": "other", "annotations": {"team": "a"}}});
+    let ineffective = Defaults::without_effect(&Ok(vec![shop, other])).ineffective;
+    assert_eq!(
+        line(&ineffective.finding().unwrap()),
+        "! annotations: 1 object with annotations or labels under cronwheel.dev/ that have no effect: namespace shop \
+         (cronwheel.dev/spread, cronwheel.dev/alerts: set it on each CronJob, or give the replicas a \
+         --namespace-selector) -> correct their names or places, or remove them"
+    );
+}

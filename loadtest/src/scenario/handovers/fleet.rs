@@ -23,8 +23,9 @@ use crate::{
 };
 
 /// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start together list all Jobs,
-/// which takes up to a minute beside hundreds of thousands of them.
-const WAIT_MAX: Duration = Duration::from_mins(5);
+/// which takes up to a minute beside hundreds of thousands of them, and more than five where three replicas list 400,000 on
+/// two busy cores.
+const WAIT_MAX: Duration = Duration::from_mins(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Poll interval while waiting for an exit. It is short because the duration is measured.

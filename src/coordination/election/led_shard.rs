@@ -136,7 +136,7 @@ impl Election {
             // Nobody has led the shard before, so there is nothing to observe.
             Adoption::First => Entry::Watch(ResourceVersions::default()),
             Adoption::HandedOver => written_through.map_or(Entry::Current, Entry::Watch),
-            _ => Entry::Current,
+            Adoption::Released | Adoption::Crashed | Adoption::Recreated => Entry::Current,
         };
         self.recreating.remove(shard);
         let led_shard = LedShard {

@@ -108,6 +108,32 @@ impl MemberSettings {
         Some(selector.trim_end())
     }
 
+    /// The flags of `cronwheel run` whose values differ between two members, or all of them if that cannot be told.
+    pub fn differing_flags(&self, others: &MemberSettings) -> &'static str {
+        let differ = self.parts().zip(others.parts()).map(|(ours, theirs)| {
+            let [namespaces, selector, zone] = [0, 1, 2].map(|part| ours[part] != theirs[part]);
+            (namespaces, selector, zone)
+        });
+        match differ {
+            Some((true, false, false)) => "--namespace",
+            Some((false, true, false)) => "--namespace-selector",
+            Some((false, false, true)) => "--default-time-zone",
+            Some((true, true, false)) => "--namespace and --namespace-selector",
+            Some((true, false, true)) => "--namespace and --default-time-zone",
+            Some((false, true, true)) => "--namespace-selector and --default-time-zone",
+            Some((true, true, true) | (false, false, false)) | None => {
+                "--namespace, --namespace-selector and --default-time-zone"
+            }
+        }
+    }
+
+    /// The namespaces, the selector and the time zone, as text; `None` if the text has another form.
+    fn parts(&self) -> Option<[&str; 3]> {
+        let (zone, _) = self.0.strip_prefix(TIME_ZONE)?.split_once(' ')?;
+        let (_, namespaces) = self.0.rsplit_once(NAMESPACES)?;
+        Some([namespaces, self.namespace_selector().unwrap_or_default(), zone])
+    }
+
     /// Reads the settings from an annotation.
     pub fn read(text: &str) -> MemberSettings {
         MemberSettings(text.into())

@@ -39,11 +39,12 @@ pub enum NoShardsReason {
         /// The version of a member that takes shards.
         theirs: u16,
     },
-    /// Members with another scope or default time zone take shards. This replica takes over when the last of them has
+    /// Members with another scope, namespace selector or default time zone take shards. This replica takes over when the last of them has
     /// stopped.
     #[error(
         "it was configured with {ours}, and a member with {theirs} is active: it waits until the last such member stops; \
-         give all replicas of an installation the same --namespace and --default-time-zone"
+         give all replicas of an installation the same {}",
+        .ours.differing_flags(.theirs)
     )]
     SettingsDiffer {
         /// The settings that it is configured with.
@@ -146,5 +147,51 @@ impl Election {
     /// Whether the view contains an active replica that must not be active together with this replica.
     pub(super) fn sees_another_active(&self) -> bool {
         self.other_settings().next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::Scope;
+
+    #[test]
+    fn the_flags_that_differ_are_named() {
+        let shop = [Scope::Namespace("shop".into())];
+        let all = MemberSettings::of(&[Scope::Cluster], "UTC");
+        let selecting = |zone| MemberSettings::selecting("cronwheel.dev/managed=true", zone);
+        for (ours, theirs, flags) in [
+            (all.clone(), selecting("UTC"), "--namespace-selector"),
+            (
+                MemberSettings::selecting("team=a", "UTC"),
+                selecting("UTC"),
+                "--namespace-selector",
+            ),
+            (MemberSettings::of(&shop, "UTC"), all.clone(), "--namespace"),
+            (
+                MemberSettings::of(&[Scope::Cluster], "Zulu"),
+                all.clone(),
+                "--default-time-zone",
+            ),
+            (
+                selecting("Zulu"),
+                all.clone(),
+                "--namespace-selector and --default-time-zone",
+            ),
+            (
+                MemberSettings::of(&shop, "Zulu"),
+                selecting("UTC"),
+                "--namespace, --namespace-selector and --default-time-zone",
+            ),
+            (
+                all.clone(),
+                MemberSettings::read("of another version"),
+                "--namespace, --namespace-selector and --default-time-zone",
+            ),
+        ] {
+            let reason = NoShardsReason::SettingsDiffer { ours, theirs }.to_string();
+            let expected = format!("; give all replicas of an installation the same {flags}");
+            assert!(reason.ends_with(&expected), "{reason}");
+        }
     }
 }

@@ -49,7 +49,8 @@ pub struct ExplainArgs {
     /// Print a rule of the built-in controller's behaviour, such as B-10.3, or of an option of cronwheel, such as O-7
     #[arg(long, value_name = "NUMBER", conflicts_with = "file")]
     rule: Option<String>,
-    /// List the CronJobs that can never run or would be refused by the API server, and exit with 1 if there are any
+    /// List the CronJobs that can never run, would be refused by the API server, or have an annotation of cronwheel that
+    /// cannot be used, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
     /// With --check and -f, ask the API server of the cluster by a dry run, which includes its admission. Nothing is

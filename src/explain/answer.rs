@@ -166,8 +166,8 @@ impl Answer {
         }
     }
 
-    /// Returns the number of documents that cannot be read, as text, and of the CronJobs of [`Answer::check`] if they
-    /// are asked for. `None` if there are none.
+    /// Returns the number of documents that cannot be read, as text, and if they are asked for, of the CronJobs of
+    /// [`Answer::check`] and of those with an annotation that cannot be used. `None` if there are none.
     pub fn defects(&self, with_cron_jobs: bool) -> Option<String> {
         let explained: &[Explained] = if with_cron_jobs { &self.explained } else { &[] };
         check::defects(explained, self.broken.len(), self.now)

@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use jiff::Timestamp;
 
 use super::{explanation::Explained, never::why_over};
+use crate::shard::CronJobRecord;
 
 /// One line for each document that cannot be read, for each reason and refusal, and for each option.
 pub(super) struct Check<'a> {
@@ -44,18 +45,29 @@ impl Display for Check<'_> {
     }
 }
 
-/// Counts these CronJobs and the documents that cannot be read. `None` if there are none.
+/// Counts these CronJobs, those that do not run as their annotations say, and the documents that cannot be read. `None` if
+/// there are none.
 pub(super) fn defects(explained: &[Explained], n_broken: usize, now: Timestamp) -> Option<String> {
     let n_unfit = n_unfit(explained, now);
     let n_cron_jobs = explained.len();
     let of_cron_jobs = (n_unfit > 0)
         .then(|| format!("{n_unfit} of {n_cron_jobs} CronJobs can never run or would be refused by the API server"));
+    let of_annotations = match explained.iter().filter(|one| has_unusable_annotation(one)).count() {
+        0 => None,
+        1 => Some(format!(
+            "1 of {n_cron_jobs} CronJobs has an annotation that cannot be used"
+        )),
+        n => Some(format!(
+            "{n} of {n_cron_jobs} CronJobs have an annotation that cannot be used"
+        )),
+    };
     let of_documents = match n_broken {
         0 => None,
         1 => Some("1 document cannot be read".to_owned()),
         n_broken => Some(format!("{n_broken} documents cannot be read")),
     };
-    let problems: Vec<String> = of_cron_jobs.into_iter().chain(of_documents).collect();
+    let problems = of_cron_jobs.into_iter().chain(of_annotations).chain(of_documents);
+    let problems: Vec<String> = problems.collect();
     let has_any = !problems.is_empty();
     has_any.then(|| format!("{}; correct what the answer lists", problems.join(", and ")))
 }
@@ -66,6 +78,15 @@ pub(super) fn refusals<'a>(refusals: impl IntoIterator<Item = &'a String>) -> Ve
         .into_iter()
         .map(|refusal| format!("refused by the API server: {refusal}"))
         .collect()
+}
+
+/// Whether an annotation of a CronJob has an invalid value or no effect. A default of its namespace may fit its other CronJobs.
+fn has_unusable_annotation((subject, _): &Explained) -> bool {
+    let is_own_invalid = |record: &CronJobRecord| {
+        let invalid = &record.schedule.options().invalid;
+        invalid.iter().any(|invalid| !invalid.is_of_namespace)
+    };
+    !subject.annotation_notes.is_empty() || subject.record.as_ref().is_ok_and(is_own_invalid)
 }
 
 fn n_unfit(explained: &[Explained], now: Timestamp) -> usize {

@@ -40,14 +40,11 @@ fn a_calendar_that_is_no_text_is_an_invalid_option() {
     let mut calendar = calendar("2026-05-05");
     calendar["binaryData"] = json!({"latin-1.txt": "5A=="});
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [on_calendar(), calendar]});
-    let printed = run_on(&list.to_string(), &["--check"]).unwrap();
-    assert!(
-        printed
-            .output
-            .contains("the ConfigMap cannot be used: key \"latin-1.txt\" is no UTF-8 text; save it as UTF-8"),
-        "{}",
-        printed.output
-    );
+    let mut checked = Vec::new();
+    run_into(&list.to_string(), &["--check"], &mut checked).unwrap_err();
+    let checked = String::from_utf8(checked).unwrap();
+    let expected = "the ConfigMap cannot be used: key \"latin-1.txt\" is no UTF-8 text; save it as UTF-8";
+    assert!(checked.contains(expected), "{checked}");
 }
 
 #[test]
@@ -79,9 +76,11 @@ fn a_calendar_that_is_in_no_file_is_noted() {
 fn a_calendar_with_an_invalid_line_is_an_invalid_option() {
     let objects = [on_calendar(), calendar("2026-05-32")];
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let printed = run_on(&list.to_string(), &["--check"]).unwrap();
+    let mut checked = Vec::new();
+    run_into(&list.to_string(), &["--check"], &mut checked).unwrap_err();
+    let checked = String::from_utf8(checked).unwrap();
     let expected = "CronJob default/hello: InvalidOption: annotation cronwheel.dev/not-on is \"holidays\": the ConfigMap \
                     cannot be used: key \"dates\", line 1: \"2026-05-32\" does not begin with a date";
-    assert!(printed.output.contains(expected), "{}", printed.output);
+    assert!(checked.contains(expected), "{checked}");
     check(&objects, &[], json!({"decision": "fire"}));
 }

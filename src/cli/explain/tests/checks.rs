@@ -242,6 +242,48 @@ fn an_empty_policy_is_the_default() {
 }
 
 #[test]
+fn the_check_fails_for_annotations_that_cannot_be_used() {
+    let with_annotation = |name: &str, value: &str| json!({"metadata": {"annotations": {(name): value}}});
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "default", "annotations": {"cronwheel.dev/spread": "10m"}},
+    });
+    let one = Some("1 of 1 CronJobs has an annotation that cannot be used; correct what the answer lists");
+    for (changes, expected) in [
+        (with_annotation("cronwheel.dev/spread", "9m"), None),
+        (with_annotation("cronwheel.dev/spread", "10m"), one),
+        (with_annotation("cronwheel.dev/missed-run", "skip"), one),
+        (with_annotation("cronwheel.dev/not-on", "holidays"), None),
+    ] {
+        // A default of the namespace that does not fit one CronJob is no fault of this CronJob.
+        for objects in [
+            vec![cron_job(changes.clone())],
+            vec![cron_job(changes.clone()), namespace.clone()],
+        ] {
+            let list = json!({"kind": "List", "items": objects}).to_string();
+            assert_eq!(run_on(&list, &["--check"]).err().as_deref(), expected, "{list}");
+            run_on(&list, &[]).unwrap();
+        }
+    }
+    let both = [
+        with(cron_job(json!({})), json!({"spec": {"schedule": "@reboot"}})),
+        cron_job(with(
+            with_annotation("cronwheel.dev/spread", "1"),
+            json!({"metadata": {"name": "b"}}),
+        )),
+        cron_job(with(
+            with_annotation("cronwheel.dev/spread", "1"),
+            json!({"metadata": {"name": "c"}}),
+        )),
+    ];
+    assert_eq!(
+        run_on(&json!({"kind": "List", "items": both}).to_string(), &["--check"]).unwrap_err(),
+        "1 of 3 CronJobs can never run or would be refused by the API server, and 2 of 3 CronJobs have an annotation that \
+         cannot be used; correct what the answer lists"
+    );
+}
+
+#[test]
 fn check_fails_only_for_cron_jobs_that_cannot_run() {
     let list = |changes: &[Value]| {
         let named = changes.iter().enumerate().map(|(position, changes)| {

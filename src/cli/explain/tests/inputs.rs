@@ -20,7 +20,9 @@ fn annotations_without_an_effect_are_noted() {
         "annotation cronwheel.dev/not-on of the namespace has no effect; set it on each CronJob",
     ];
     let printed = run_on(&list, &[]).unwrap().output;
-    let checked = run_on(&list, &["--check"]).unwrap().output;
+    let mut checked = Vec::new();
+    run_into(&list, &["--check"], &mut checked).unwrap_err();
+    let checked = String::from_utf8(checked).unwrap();
     for sentence in sentences {
         assert!(printed.contains(sentence), "{printed}");
         assert!(

@@ -1,10 +1,10 @@
 //! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid` or
 //! another Job of the same minute held it back. It does not use the controller's own reports.
 //!
-//! Invariant: each slot is counted once.
+//! Invariant: each slot is counted once. One without a Job counts as started once it gets its Job.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -15,8 +15,8 @@ use crate::{
     shard::{ConcurrencyPolicy, CronJobIdentity, CronJobRecord, Uid},
 };
 
-/// Maximum number of missed slots that late events of their Jobs can correct: an hour of a minutely CronJob.
-const MISSED_MAX: usize = 60;
+/// Maximum number of slots of a CronJob whose outcome is remembered, for Jobs that come later, and for second Jobs.
+const SLOTS_MAX: usize = 100;
 
 /// Number of the latest missed and doubled runs that are named.
 const FINDINGS_MAX: usize = 10;
@@ -75,10 +75,8 @@ struct Entry {
     identity: Arc<CronJobIdentity>,
     terms: Terms,
     open: Option<Open>,
-    /// The newest slot with a Job. Slots start in order, so a Job of this slot or of an older one doubles a run.
-    last_started: Option<Timestamp>,
-    /// Slots after that one that were judged as missed. Events of their Jobs may be late.
-    missed: Vec<Timestamp>,
+    /// The latest slots that have an outcome. A Job may start a slot after later ones, as `cronwheel backfill` does.
+    slots: BTreeMap<Timestamp, Outcome>,
     /// The unfinished Jobs of slots.
     running: Vec<Uid>,
 }
@@ -91,6 +89,14 @@ struct Terms {
     is_suspended: bool,
     policy: ConcurrencyPolicy,
     deadline_seconds: Option<i64>,
+}
+
+/// How a slot was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Started,
+    HeldBack,
+    Missed,
 }
 
 struct Open {
@@ -127,8 +133,7 @@ impl Audit {
                 identity: Arc::clone(&record.identity),
                 terms,
                 open: None,
-                last_started: None,
-                missed: Vec::new(),
+                slots: BTreeMap::new(),
                 running: Vec::new(),
             };
             self.entries.insert(uid.clone(), entry);
@@ -153,7 +158,7 @@ impl Audit {
         let Some(entry) = self.entries.get_mut(cron_job) else {
             return;
         };
-        if entry.last_started >= Some(slot) {
+        if entry.last_started() >= Some(slot) {
             return;
         }
         let deadline = order_expiry(slot, entry.terms.deadline_seconds);
@@ -182,21 +187,23 @@ impl Audit {
         let Some(entry) = self.entries.get_mut(cron_job) else {
             return;
         };
-        if entry.last_started >= Some(slot) {
-            self.counts.doubled += 1;
-            note(&mut self.findings, &entry.identity, slot, Problem::Doubled);
-            return;
+        match entry.note_outcome(slot, Outcome::Started) {
+            Some(Outcome::Started) => {
+                self.counts.doubled += 1;
+                note(&mut self.findings, &entry.identity, slot, Problem::Doubled);
+                return;
+            }
+            Some(Outcome::HeldBack) => self.counts.held_back -= 1,
+            Some(Outcome::Missed) => {
+                self.counts.missed -= 1;
+                let uid = &entry.identity.uid;
+                let is_this = |finding: &Finding| finding.slot == slot && finding.cron_job.uid == *uid;
+                self.findings
+                    .retain(|finding| finding.problem != Problem::Missed || !is_this(finding));
+            }
+            None => {}
         }
-        entry.last_started = Some(slot);
         self.counts.started += 1;
-        if entry.missed.contains(&slot) {
-            self.counts.missed -= 1;
-            let uid = &entry.identity.uid;
-            let is_this = |finding: &Finding| finding.slot == slot && finding.cron_job.uid == *uid;
-            self.findings
-                .retain(|finding| finding.problem != Problem::Missed || !is_this(finding));
-        }
-        entry.missed.retain(|missed| *missed > slot);
         match &mut entry.open {
             Some(open) if open.slot == slot => {
                 self.close(cron_job);
@@ -226,25 +233,42 @@ impl Audit {
     }
 
     fn judge(&mut self, cron_job: &Uid, open: &Open) {
-        if open.is_held_back {
-            self.counts.held_back += 1;
-            return;
-        }
-        self.counts.missed += 1;
         let Some(entry) = self.entries.get_mut(cron_job) else {
             return;
         };
-        note(&mut self.findings, &entry.identity, open.slot, Problem::Missed);
-        if entry.missed.len() < MISSED_MAX {
-            entry.missed.push(open.slot);
+        if open.is_held_back {
+            self.counts.held_back += 1;
+            entry.note_outcome(open.slot, Outcome::HeldBack);
+            return;
         }
+        self.counts.missed += 1;
+        entry.note_outcome(open.slot, Outcome::Missed);
+        note(&mut self.findings, &entry.identity, open.slot, Problem::Missed);
     }
 }
 
 impl Entry {
+    /// Notes the outcome of a slot. Returns the one that it had before.
+    fn note_outcome(&mut self, slot: Timestamp, outcome: Outcome) -> Option<Outcome> {
+        let former = self.slots.insert(slot, outcome);
+        if self.slots.len() > SLOTS_MAX {
+            self.slots.pop_first();
+        }
+        former
+    }
+
+    fn last_started(&self) -> Option<Timestamp> {
+        let mut started = self
+            .slots
+            .iter()
+            .rev()
+            .filter(|(_, outcome)| **outcome == Outcome::Started);
+        started.next().map(|(slot, _)| *slot)
+    }
+
     fn holds_back(&self, slot: Timestamp) -> bool {
         let is_forbidden = self.terms.policy == ConcurrencyPolicy::Forbid && !self.running.is_empty();
-        is_forbidden || self.last_started.is_some_and(|last| is_same_minute(last, slot))
+        is_forbidden || self.last_started().is_some_and(|last| is_same_minute(last, slot))
     }
 }
 

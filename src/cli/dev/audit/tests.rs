@@ -147,6 +147,40 @@ fn a_second_job_of_a_slot_doubles_it() {
 }
 
 #[test]
+fn a_slot_that_is_started_after_later_ones_is_neither_missed_nor_doubled() {
+    let items = |latest: &'static str| {
+        vec![
+            // 10:01 is missed and 10:02 is missed; both are backfilled, and so is one from before the audit.
+            ("10:03:00", job("3", "10:03:00", None)),
+            ("10:03:30", job("1", "10:01:00", None)),
+            ("10:03:31", job("2", "10:02:00", None)),
+            ("10:03:32", job("0", "09:59:00", None)),
+            ("10:03:33", job("again", latest, None)),
+        ]
+    };
+    let expected = RunCounts {
+        started: 4,
+        doubled: 1,
+        ..NONE
+    };
+    for doubled in ["09:59:00", "10:01:00", "10:03:00"] {
+        check(cron_job(|_| {}), items(doubled), "10:03:50", expected);
+    }
+}
+
+#[test]
+fn a_slot_that_was_held_back_counts_as_started_once_it_has_a_job() {
+    let forbid = |record: &mut CronJobRecord| record.concurrency_policy = ConcurrencyPolicy::Forbid;
+    let items = vec![
+        ("10:01:00", job("1", "10:01:00", None)),
+        ("10:03:10", job("1", "10:01:00", Some(Finish::Complete))),
+        ("10:03:10", job("3", "10:03:00", None)),
+        ("10:03:20", job("2", "10:02:00", None)),
+    ];
+    check(cron_job(forbid), items, "10:03:50", RunCounts { started: 3, ..NONE });
+}
+
+#[test]
 fn forbid_holds_slots_back_only_while_a_job_runs() {
     let forbid = |record: &mut CronJobRecord| record.concurrency_policy = ConcurrencyPolicy::Forbid;
     let items = || {

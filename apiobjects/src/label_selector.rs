@@ -45,6 +45,12 @@ impl LabelSelector {
     }
 }
 
+impl From<Requirement> for LabelSelector {
+    fn from(requirement: Requirement) -> LabelSelector {
+        LabelSelector(vec![requirement])
+    }
+}
+
 impl Requirement {
     fn is_met<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let is_in = |key: &str, values: &[String]| label(key).map(|value| values.iter().any(|wanted| wanted == value));

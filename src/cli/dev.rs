@@ -60,6 +60,7 @@ use crate::{
     },
     coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     explain::api_checks::CHECKS,
+    kube_api::NamespaceSelector,
     schedule::Zone,
     shard::{MISSED_RUNS_PER_SECOND_DEFAULT, Scope, ShardCount, TemplateMemory},
     telemetry::{
@@ -91,7 +92,7 @@ const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const IN_FLIGHT_MAX: u32 = 128;
 
 /// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the
-/// controller, and the page of `cronwheel ui`.
+/// controller, and the page of `cronwheel ui`. All options have an effect, also on namespaces and with calendars.
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
     /// Port of the API server on 127.0.0.1; 0 selects a free one
@@ -250,7 +251,8 @@ fn in_process(api: &Api, name: &str) -> Client {
 fn settings() -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
-        namespace_selector: None,
+        // So that freezes and defaults of namespaces have an effect.
+        namespace_selector: Some(NamespaceSelector::every()),
         default_zone: Zone::utc(),
         status_flush_interval: STATUS_FLUSH_INTERVAL,
         membership: membership(),
@@ -258,7 +260,7 @@ fn settings() -> RunSettings {
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
         freeze: None,
-        reads_calendars: false,
+        reads_calendars: true,
         built_in_policies: Vec::new(),
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),

@@ -57,6 +57,11 @@ impl fmt::Display for NamespaceSelector {
 }
 
 impl NamespaceSelector {
+    /// Selects every namespace, by the label that the API server sets.
+    pub fn every() -> NamespaceSelector {
+        NamespaceSelector(Requirement::Exists(NAME_LABEL.to_owned()).into())
+    }
+
     /// Returns the command that labels a namespace so that the selector selects it. It names the label if only one is
     /// required; most namespaces lack those that must be missing.
     pub fn label_command(&self) -> String {
@@ -117,6 +122,13 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn every_namespace_has_the_label_of_its_name() {
+        let every = NamespaceSelector::every();
+        assert_eq!(parse(&every.to_string()), Ok(every.clone()));
+        assert!(every.selects(|label| (label == "kubernetes.io/metadata.name").then_some("shop")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! files.
 
 mod kubectl;
+mod options;
 mod page;
 
 use std::{
@@ -168,8 +169,8 @@ fn is_complete(job: &Job) -> bool {
         .any(|condition| condition.type_ == "Complete" && condition.status == "True")
 }
 
-async fn wait_for_complete_job(client: &Client) -> Job {
-    let jobs: Api<Job> = Api::default_namespaced(client.clone());
+async fn wait_for_complete_job(client: &Client, namespace: &str) -> Job {
+    let jobs: Api<Job> = Api::namespaced(client.clone(), namespace);
     let events = watcher(jobs, watcher::Config::default());
     let mut complete = Box::pin(events.filter_map(async |event| match event.unwrap() {
         watcher::Event::Apply(job) | watcher::Event::InitApply(job) => is_complete(&job).then_some(job),
@@ -189,7 +190,7 @@ async fn dev_runs_a_cron_job_and_cleans_up_on_sigint() {
     let client = dev.client(&folder).await;
     let cron_jobs: Api<CronJob> = Api::default_namespaced(client.clone());
     cron_jobs.create(&PostParams::default(), &ticking()).await.unwrap();
-    let job = wait_for_complete_job(&client).await;
+    let job = wait_for_complete_job(&client, "default").await;
     assert_eq!(job.metadata.owner_references.unwrap()[0].name, "tick");
     let page = dev.page;
     let lines = dev.end(Signal::INT);

@@ -1,5 +1,5 @@
-//! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid` or
-//! another Job of the same minute held it back. It does not use the controller's own reports.
+//! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid`, a freeze or
+//! another Job of the same name held it back. It does not use the controller's own reports.
 //!
 //! Invariant: each slot is counted once. One without a Job counts as started once it gets its Job.
 
@@ -26,7 +26,7 @@ const FINDINGS_MAX: usize = 10;
 pub(super) struct RunCounts {
     /// Slots whose Job was created.
     pub(super) started: u64,
-    /// Slots without a Job because of `Forbid`, or because another Job had the name.
+    /// Slots without a Job because of `Forbid` or of a freeze, or because another Job had the name.
     pub(super) held_back: u64,
     /// Due slots that may still start.
     pub(super) waiting: u64,
@@ -81,14 +81,26 @@ struct Entry {
     running: Vec<Uid>,
 }
 
-/// The parts of a CronJob on which its slots depend. An open slot of other terms is not judged.
+/// The parts of a CronJob on which its slots depend, beside its schedule. An open slot of other terms is not judged.
 #[derive(PartialEq)]
 struct Terms {
-    schedule: Box<str>,
-    time_zone: Option<Box<str>>,
     is_suspended: bool,
     policy: ConcurrencyPolicy,
     deadline_seconds: Option<i64>,
+    /// Whether the names of its Jobs have the second of their slot.
+    has_seconds: bool,
+}
+
+/// A slot that is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DueSlot {
+    pub(super) slot: Timestamp,
+    /// The instant from which it may start.
+    pub(super) start: Timestamp,
+    /// The following slot.
+    pub(super) next: Option<Timestamp>,
+    /// Whether its namespace is frozen when it may start.
+    pub(super) is_frozen: bool,
 }
 
 /// How a slot was counted.
@@ -118,14 +130,13 @@ impl Audit {
         self.findings.iter().rev().cloned().collect()
     }
 
-    /// Records the current form of a CronJob.
-    pub(super) fn apply(&mut self, record: &CronJobRecord) {
+    /// Records the current form of a CronJob. An open slot of a former schedule is not judged.
+    pub(super) fn apply(&mut self, record: &CronJobRecord, is_schedule_changed: bool) {
         let terms = Terms {
-            schedule: record.schedule.text.clone(),
-            time_zone: record.schedule.time_zone.clone(),
             is_suspended: record.is_suspended || record.is_deleting,
             policy: record.concurrency_policy,
             deadline_seconds: record.starting_deadline_seconds,
+            has_seconds: record.schedule.has_seconds(),
         };
         let uid = &record.identity.uid;
         let Some(entry) = self.entries.get_mut(uid) else {
@@ -139,9 +150,21 @@ impl Audit {
             self.entries.insert(uid.clone(), entry);
             return;
         };
-        if entry.terms != terms {
+        if entry.terms != terms || is_schedule_changed {
             entry.terms = terms;
             self.close(uid);
+        }
+    }
+
+    /// Records that something else than the CronJob has changed its schedule.
+    pub(super) fn change_schedule(&mut self, cron_job: &Uid) {
+        self.close(cron_job);
+    }
+
+    /// Records that a freeze holds the open slot of a CronJob back.
+    pub(super) fn freeze(&mut self, cron_job: &Uid) {
+        if let Some(open) = self.entries.get_mut(cron_job).and_then(|entry| entry.open.as_mut()) {
+            open.is_held_back = true;
         }
     }
 
@@ -150,8 +173,9 @@ impl Audit {
         self.entries.remove(cron_job);
     }
 
-    /// Records that a slot is due. `next` is the following slot.
-    pub(super) fn open(&mut self, cron_job: &Uid, slot: Timestamp, next: Option<Timestamp>) {
+    /// Records that a slot is due.
+    pub(super) fn open(&mut self, cron_job: &Uid, due: DueSlot) {
+        let slot = due.slot;
         if let Some(former) = self.close(cron_job) {
             self.judge(cron_job, &former);
         }
@@ -161,12 +185,16 @@ impl Audit {
         if entry.last_started() >= Some(slot) {
             return;
         }
-        let deadline = order_expiry(slot, entry.terms.deadline_seconds);
-        let judged_at = [next, deadline].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        let deadline = order_expiry(due.start, entry.terms.deadline_seconds);
+        let judged_at = [due.next, deadline]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Timestamp::MAX);
         entry.open = Some(Open {
             slot,
             judged_at,
-            is_held_back: entry.holds_back(slot),
+            is_held_back: due.is_frozen || entry.holds_back(slot),
         });
         self.judgements.insert((judged_at, cron_job.clone()));
     }
@@ -208,7 +236,7 @@ impl Audit {
             Some(open) if open.slot == slot => {
                 self.close(cron_job);
             }
-            Some(open) => open.is_held_back |= is_same_minute(open.slot, slot),
+            Some(open) => open.is_held_back |= entry.terms.has_one_name(open.slot, slot),
             None => {}
         }
     }
@@ -247,6 +275,14 @@ impl Audit {
     }
 }
 
+impl Terms {
+    /// Whether the Jobs of these slots have the same name. It has the minute of the slot, or its second.
+    fn has_one_name(&self, slot: Timestamp, other: Timestamp) -> bool {
+        let minute = |slot: Timestamp| slot.as_second().div_euclid(60);
+        !self.has_seconds && minute(slot) == minute(other)
+    }
+}
+
 impl Entry {
     /// Notes the outcome of a slot. Returns the one that it had before.
     fn note_outcome(&mut self, slot: Timestamp, outcome: Outcome) -> Option<Outcome> {
@@ -268,7 +304,10 @@ impl Entry {
 
     fn holds_back(&self, slot: Timestamp) -> bool {
         let is_forbidden = self.terms.policy == ConcurrencyPolicy::Forbid && !self.running.is_empty();
-        is_forbidden || self.last_started().is_some_and(|last| is_same_minute(last, slot))
+        is_forbidden
+            || self
+                .last_started()
+                .is_some_and(|last| self.terms.has_one_name(last, slot))
     }
 }
 
@@ -284,11 +323,6 @@ fn note(findings: &mut VecDeque<Finding>, cron_job: &Arc<CronJobIdentity>, slot:
         slot,
         problem,
     });
-}
-
-/// Jobs are named by the minute of their slot.
-fn is_same_minute(slot: Timestamp, other: Timestamp) -> bool {
-    slot.as_second().div_euclid(60) == other.as_second().div_euclid(60)
 }
 
 #[cfg(test)]

@@ -1,20 +1,26 @@
-//! The figures of `dev`, computed from two watches. It uses only data that any client of the API can read.
+//! The figures of `dev`, computed from watches. It uses only data that any client of the API can read.
 //!
 //! Invariant: the cost of an update depends on the changes since the last one and on the due slots that wait, not on
-//! the number of objects.
+//! the number of objects. Only a change of a namespace or of a calendar visits all CronJobs.
 
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
-use super::{audit::Audit, figures::Figures, last_minute::LastMinute};
+use super::{
+    audit::{Audit, DueSlot},
+    figures::Figures,
+    last_minute::LastMinute,
+};
 use crate::{
     cli::plan::Plan,
-    shard::{CronJobRecord, Input, JobRecord, Uid, WatchedResource, input::WatchStage},
+    shard::{
+        Calendars, CronJobRecord, Input, JobRecord, ManagedNamespaces, Scope, Uid, WatchedResource, hash::spread_hash,
+        input::WatchStage,
+    },
 };
 
 /// The known state of the cluster.
-#[derive(Default)]
 pub(super) struct Board {
     cron_jobs: HashMap<Uid, Listed>,
     /// Each CronJob with a next slot, by its instant.
@@ -25,6 +31,26 @@ pub(super) struct Board {
     starts: LastMinute,
     lists: Lists,
     audit: Audit,
+    /// The options of the namespaces.
+    namespaces: ManagedNamespaces,
+    calendars: Calendars,
+}
+
+impl Default for Board {
+    fn default() -> Board {
+        Board {
+            cron_jobs: HashMap::new(),
+            agenda: BTreeSet::new(),
+            jobs: HashMap::new(),
+            n_running: 0,
+            due: LastMinute::default(),
+            starts: LastMinute::default(),
+            lists: Lists::default(),
+            audit: Audit::default(),
+            namespaces: ManagedNamespaces::selected(),
+            calendars: Calendars::of_scopes(&[Scope::Cluster]),
+        }
+    }
 }
 
 struct Listed {
@@ -67,8 +93,18 @@ impl Board {
                     run.list = self.lists.jobs;
                 }
             }
-            // dev manages all namespaces and watches none.
-            Input::NamespaceUpdated(_) | Input::CalendarUpdated(_) => {}
+            Input::NamespaceUpdated(update) => {
+                let changed = self.namespaces.apply(update, now);
+                self.resolve_again(|plan| changed.contains(&plan.identity.namespace), now);
+            }
+            Input::CalendarUpdated(update) => {
+                let change = self.calendars.apply(*update);
+                let is_concerned = |plan: &Plan| {
+                    let not_on = plan.schedule.options().not_on.as_ref();
+                    not_on.is_some_and(|not_on| change.concerns(&plan.identity.namespace, &not_on.name))
+                };
+                self.resolve_again(is_concerned, now);
+            }
         }
     }
 
@@ -106,19 +142,66 @@ impl Board {
             if let Some((slot, uid)) = self.agenda.pop_first() {
                 self.due.add(slot);
                 self.plan(&uid, now);
-                let next = self.cron_jobs.get(&uid).and_then(|listed| listed.next);
-                self.audit.open(&uid, slot, next);
+                self.open(&uid, slot);
             }
         }
         self.audit.pass_time(now);
     }
 
+    fn open(&mut self, uid: &Uid, slot: Timestamp) {
+        let Some(listed) = self.cron_jobs.get(uid) else {
+            return;
+        };
+        let start = listed.plan.schedule.start_of(slot);
+        let due = DueSlot {
+            slot,
+            start,
+            next: listed.next,
+            is_frozen: self.is_frozen(&listed.plan, start),
+        };
+        self.audit.open(uid, due);
+    }
+
+    fn is_frozen(&self, plan: &Plan, at: Timestamp) -> bool {
+        let options = self.namespaces.options(&plan.identity.namespace);
+        options.is_some_and(|options| options.freeze.as_ref().is_some_and(|freeze| freeze.holds_at(at)))
+    }
+
+    /// Adds the options of the namespace to those of a CronJob, and the calendar that it names.
+    fn resolve(&self, plan: &mut Plan) {
+        let identity = &plan.identity;
+        let options = self.namespaces.options(&identity.namespace);
+        plan.schedule.inherit(options.as_deref(), spread_hash(&identity.uid));
+        self.calendars.resolve(&identity.namespace, &mut plan.schedule);
+    }
+
+    /// Follows a change of namespaces or calendars.
+    fn resolve_again(&mut self, is_concerned: impl Fn(&Plan) -> bool, now: Timestamp) {
+        let concerned = self.cron_jobs.iter().filter(|(_, listed)| is_concerned(&listed.plan));
+        let concerned: Vec<Uid> = concerned.map(|(uid, _)| uid.clone()).collect();
+        for uid in &concerned {
+            let Some(mut listed) = self.unlist(uid) else { continue };
+            let former = listed.plan.schedule.clone();
+            self.resolve(&mut listed.plan);
+            if listed.plan.schedule.differs_from(&former) {
+                self.audit.change_schedule(uid);
+            } else if self.is_frozen(&listed.plan, now) {
+                self.audit.freeze(uid);
+            }
+            self.cron_jobs.insert(uid.clone(), listed);
+            self.plan(uid, now);
+        }
+    }
+
     fn apply_cron_job(&mut self, record: &CronJobRecord, now: Timestamp) {
         let uid = &record.identity.uid;
-        self.unlist(uid);
-        self.audit.apply(record);
+        let mut plan = Plan::of(record);
+        self.resolve(&mut plan);
+        let former = self.unlist(uid);
+        let is_schedule_changed = former.is_some_and(|former| former.plan.schedule.differs_from(&plan.schedule));
+        self.audit.apply(record, is_schedule_changed);
         let listed = Listed {
-            plan: Plan::of(record),
+            plan,
             next: None,
             list: self.lists.cron_jobs,
         };
@@ -135,10 +218,12 @@ impl Board {
         self.agenda.extend(listed.next.map(|next| (next, uid.clone())));
     }
 
-    fn unlist(&mut self, uid: &Uid) {
-        if let Some(Listed { next: Some(next), .. }) = self.cron_jobs.remove(uid) {
+    fn unlist(&mut self, uid: &Uid) -> Option<Listed> {
+        let listed = self.cron_jobs.remove(uid)?;
+        if let Some(next) = listed.next {
             self.agenda.remove(&(next, uid.clone()));
         }
+        Some(listed)
     }
 
     fn remove_cron_job(&mut self, uid: &Uid) {

@@ -1,5 +1,5 @@
-//! Keeps the figures current, and prints a line a minute. The figures come from two watches, like any client's; the
-//! lateness comes from the controller's metrics.
+//! Keeps the figures current, and prints a line a minute. The figures come from watches, like any client's; the lateness
+//! comes from the controller's metrics.
 
 use std::{
     sync::{
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     controller::clock::Clock,
     kube_api::{
-        Decoder, WatchItem,
+        Decoder, NamespaceSelector, WatchItem,
         latest_value::{LatestReceiver, LatestSender},
         watch,
     },
@@ -128,7 +128,9 @@ impl View {
         let decoder = Arc::<Decoder>::default();
         let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder).boxed();
         let jobs = watch::jobs(self.client.clone(), Scope::Cluster).boxed();
-        let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
+        let namespaces = watch::namespaces(self.client.clone(), NamespaceSelector::every()).boxed();
+        let calendars = watch::calendars(self.client.clone(), Scope::Cluster).boxed();
+        let mut facts = stream::select_all([cron_jobs, jobs, namespaces, calendars]).ready_chunks(FACTS_MAX);
         let mut refreshes = interval(REFRESH_INTERVAL);
         refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut shown = self.shared_board.snapshot();

@@ -1,5 +1,10 @@
 //! `cronwheel dev` with the `kubectl` that the test bed builds. The commands on its screen work.
 
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+};
+
 use testbed::{Binaries, Kubectl};
 
 use super::{Dev, Folder};
@@ -7,6 +12,17 @@ use super::{Dev, Folder};
 /// Returns the columns of the first row below the header of a table.
 fn first_row(table: &str) -> Vec<&str> {
     table.lines().nth(1).unwrap_or_default().split_whitespace().collect()
+}
+
+/// Runs a command of cronwheel with this standard input. Returns its output.
+fn piped(input: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -20,6 +36,16 @@ fn kubectl_applies_a_cron_job_and_sees_its_job_complete() {
 
     let hello = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
     assert_eq!(run(&["apply", "-f", hello]), "cronjob.batch/hello created\n");
+    let all = run(&["get", "cronjobs", "-A", "-o", "yaml"]);
+    assert_eq!(
+        piped(&all, &["explain", "--check", "-f", "-"]),
+        "1 of 1 CronJobs can run\n"
+    );
+    let next = piped(&all, &["next", "-f", "-"]);
+    assert!(
+        next.starts_with("CronJob default/hello\n* * * * * in Europe/Berlin"),
+        "{next}"
+    );
     // The same CronJob, without the wait for a full minute.
     let sooner = r#"{"spec":{"schedule":"@every 1s","timeZone":null}}"#;
     assert_eq!(

@@ -84,7 +84,7 @@ async fn figures_of_the_page_are_those_of_the_totals() {
     let client = dev.client(&folder).await;
     let cron_jobs: Api<CronJob> = Api::default_namespaced(client.clone());
     cron_jobs.create(&PostParams::default(), &ticking()).await.unwrap();
-    let job = wait_for_complete_job(&client).await;
+    let job = wait_for_complete_job(&client, "default").await;
     let suspended = Patch::Merge(json!({"spec": {"suspend": true}}));
     cron_jobs
         .patch("tick", &PatchParams::default(), &suspended)

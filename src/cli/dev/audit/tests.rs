@@ -5,8 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     cli::dev::board::Board,
-    schedule::Zone,
-    shard::{CronJobSchedule, Finish, Input, JobCreator, JobRecord, ResourceVersion, state::test_record},
+    schedule::{
+        Zone,
+        options::{Calendar, NamespaceOptions},
+    },
+    shard::{
+        CalendarUpdate, CronJobSchedule, Finish, Input, JobCreator, JobRecord, NamespaceUpdate, ResourceVersion, Scope,
+        state::test_record,
+    },
 };
 
 /// The deletion of a Job.
@@ -222,6 +228,112 @@ fn a_slot_in_the_minute_of_a_job_is_held_back_by_its_name() {
     let expected = RunCounts {
         started: 2,
         held_back: 1,
+        ..NONE
+    };
+    check(record, items, "10:01:10", expected);
+}
+
+/// The namespace has this annotation and no other.
+fn annotated(name: &'static str, value: &'static str) -> Input {
+    let options = NamespaceOptions::read(|annotation| (annotation == name).then_some(value));
+    Input::NamespaceUpdated(NamespaceUpdate::Selected {
+        name: "default".into(),
+        options: options.map(Box::new),
+    })
+}
+
+fn frozen_until(end: &'static str) -> Input {
+    annotated("cronwheel.dev/freeze-until", end)
+}
+
+/// A CronJob with one option.
+fn with_option(schedule: &str, option: &'static str, value: &'static str) -> CronJobRecord {
+    let schedule = CronJobSchedule::new(schedule, None, &Zone::utc());
+    let get = |annotation: &str| (annotation.strip_prefix("cronwheel.dev/") == Some(option)).then_some(value);
+    cron_job(|record| record.schedule = schedule.with_options("a", get, 0))
+}
+
+#[test]
+fn a_freeze_holds_slots_back() {
+    let frozen = || frozen_until("2026-05-05T10:02:30Z");
+    let items = || vec![("10:00:20", frozen())];
+    let expected = RunCounts {
+        held_back: 1,
+        waiting: 1,
+        ..NONE
+    };
+    check(cron_job(|_| {}), items(), "10:02:40", expected);
+    // At its end the latest slot starts.
+    let items = vec![("10:00:20", frozen()), ("10:02:30", job("2", "10:02:00", None))];
+    let expected = RunCounts {
+        held_back: 1,
+        started: 1,
+        ..NONE
+    };
+    check(cron_job(|_| {}), items, "10:02:40", expected);
+    // One that begins while a slot waits holds it back, and one that is removed holds the next slot no more.
+    let items = vec![
+        ("10:01:10", frozen()),
+        ("10:01:20", annotated("cronwheel.dev/freeze-until", "none")),
+    ];
+    let expected = RunCounts {
+        held_back: 1,
+        missed: 1,
+        waiting: 1,
+        ..NONE
+    };
+    check(cron_job(|_| {}), items, "10:03:10", expected);
+}
+
+#[test]
+fn the_calendar_of_a_cron_job_excludes_its_slots() {
+    let record = || with_option("* * * * *", "not-on", "holidays");
+    let update = |update| Input::CalendarUpdated(Box::new(update));
+    let calendar = |dates: &'static str| {
+        update(CalendarUpdate::Applied {
+            namespace: "default".into(),
+            name: "holidays".into(),
+            calendar: Ok(Calendar::read([("dates", dates)].into_iter()).unwrap().into()),
+        })
+    };
+    let items = vec![
+        ("10:00:20", update(CalendarUpdate::ListBegun(Scope::Cluster))),
+        ("10:00:20", calendar("2026-05-05")),
+        ("10:00:20", update(CalendarUpdate::ListDone(Scope::Cluster))),
+        ("10:02:30", calendar("2026-05-06")),
+    ];
+    let waiting = RunCounts { waiting: 1, ..NONE };
+    check(record(), items, "10:03:30", waiting);
+}
+
+#[test]
+fn a_starting_deadline_counts_from_the_offset_of_the_slot() {
+    let record = || {
+        let mut record = with_option("0 * * * *", "spread", "30m");
+        record.starting_deadline_seconds = Some(10);
+        record
+    };
+    let mut hourly = record();
+    hourly.schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
+    let inherited = vec![("10:00:20", annotated("cronwheel.dev/spread", "30m"))];
+    for (record, items) in [(record(), vec![]), (hourly, inherited)] {
+        let waiting = RunCounts { waiting: 1, ..NONE };
+        check(record.clone(), items.clone(), "11:00:30", waiting);
+        let missed = RunCounts { missed: 1, ..NONE };
+        check(record, items, "11:30:15", missed);
+    }
+}
+
+#[test]
+fn a_slot_with_seconds_is_not_held_back_by_a_job_of_its_minute() {
+    let record = with_option("* * * * *", "schedule", "*/20 * * * * *");
+    let items = vec![
+        ("10:00:20", job("1", "10:00:20", None)),
+        ("10:01:00", job("2", "10:01:00", None)),
+    ];
+    let expected = RunCounts {
+        started: 2,
+        missed: 1,
         ..NONE
     };
     check(record, items, "10:01:10", expected);

@@ -81,6 +81,19 @@ impl Explanation {
         }
     }
 
+    /// The explanation of a slot that is due, and of which it is not known why it has not started.
+    pub(super) fn without_start(self, reason: Reason, cause: String) -> Explanation {
+        Explanation {
+            reason,
+            cause: Some(cause),
+            job: None,
+            deletes: Vec::new(),
+            status: None,
+            events: Vec::new(),
+            ..self
+        }
+    }
+
     /// The reason, with its cause in parentheses, and the condition.
     pub(super) fn message(&self) -> String {
         let sentence = self.reason.meaning().sentence;

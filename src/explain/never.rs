@@ -77,6 +77,7 @@ fn may_start(subject: &Subject, explanation: &Explanation, now: Timestamp) -> bo
         | Reason::ForeignJob
         | Reason::CreateFailed
         | Reason::NotStarted
+        | Reason::PerhapsResumed
         | Reason::LookUpFailed
         | Reason::Forbidden
         | Reason::AlreadyActive

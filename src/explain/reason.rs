@@ -11,7 +11,7 @@ pub enum Decision {
     Skip,
     /// Nothing is due.
     Wait,
-    /// A slot is due, and only the controller knows why it has not started.
+    /// A slot is due, and only the controller knows whether it starts, or why it has not started.
     Unknown,
 }
 
@@ -35,6 +35,7 @@ pub(super) enum Reason {
     ForeignJob,
     CreateFailed,
     NotStarted,
+    PerhapsResumed,
     NotDue,
     LookUpFailed,
     Forbidden,
@@ -74,12 +75,13 @@ pub fn reasons() -> impl Iterator<Item = Meaning> {
 
 impl Reason {
     /// All reasons, in the order of the help.
-    const ALL: [Reason; 21] = [
+    const ALL: [Reason; 22] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
         Reason::CreateFailed,
         Reason::NotStarted,
+        Reason::PerhapsResumed,
         Reason::NotDue,
         Reason::LookUpFailed,
         Reason::Forbidden,
@@ -160,7 +162,9 @@ impl Reason {
                 "cronwheel's own",
                 "the slot of a CronJob in a cluster is due for more than a minute and has no Job: the Events may say why",
             ),
-            Reason::Missed | Reason::Resumed | Reason::Excluded | Reason::Frozen => self.meaning_by_option(),
+            Reason::Missed | Reason::Resumed | Reason::PerhapsResumed | Reason::Excluded | Reason::Frozen => {
+                self.meaning_by_option()
+            }
             Reason::NotDue => wait("NotDue", "B-9.5", "no slot was due since the last started one"),
             Reason::LookUpFailed => skip(
                 "LookUpFailed",
@@ -209,6 +213,11 @@ impl Reason {
                 "every due slot is on a date of the ConfigMap that the annotation cronwheel.dev/not-on names";
             return Meaning::by_option("Excluded", "O-11", sentence);
         }
+        if self == Reason::PerhapsResumed {
+            let sentence = "if the CronJob was suspended at the slot, nothing starts, since cronwheel.dev/on-resume, or \
+                            without it missed-runs, is skip; otherwise the slot starts";
+            return Meaning::new(Decision::Unknown, "PerhapsResumed", "O-3", sentence);
+        }
         if self == Reason::Missed {
             return Meaning::by_option(
                 "Missed",
@@ -219,7 +228,8 @@ impl Reason {
         Meaning::by_option(
             "Resumed",
             "O-3",
-            "the slot passed while the CronJob was held back, and cronwheel.dev/on-resume is skip",
+            "the slot passed while the CronJob was held back, and cronwheel.dev/on-resume, or without it missed-runs, is \
+             skip",
         )
     }
 }

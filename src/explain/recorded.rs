@@ -14,6 +14,10 @@ use super::{
     trial::{self, AssumedCreate},
     world::{Subject, World},
 };
+use crate::{
+    kube_api::objects::resumption::{Resumption, SpecEntry},
+    schedule::options::CatchUp,
+};
 
 /// The controller creates a Job within seconds, and a create that waits for a webhook lives for 34 seconds.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
@@ -87,8 +91,50 @@ impl RecordedEvent {
     }
 }
 
-/// Returns the last time at which a client changed fields of the spec, the schedule among them.
-pub(super) fn last_change(cron_job: &Value) -> Option<Timestamp> {
+/// What the `managedFields` of a CronJob say about changes of its spec.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SpecChanges {
+    /// The last time at which a client changed fields of the spec, the schedule among them.
+    last: Option<Timestamp>,
+    /// The last resumption. `None` while it is suspended.
+    pub(super) resumption: Option<Resumption>,
+}
+
+impl SpecChanges {
+    pub(super) fn of(cron_job: &Value) -> SpecChanges {
+        SpecChanges {
+            last: last_change(cron_job),
+            resumption: resumption(cron_job),
+        }
+    }
+}
+
+fn resumption(cron_job: &Value) -> Option<Resumption> {
+    let created = cron_job
+        .pointer("/metadata/creationTimestamp")?
+        .as_str()?
+        .parse()
+        .ok()?;
+    let entries = cron_job.pointer("/metadata/managedFields")?.as_array()?;
+    let entries: Vec<SpecEntry> = entries.iter().filter_map(spec_entry).collect();
+    let is_suspended = cron_job.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    Resumption::of(&entries, created).filter(|_| !is_suspended)
+}
+
+fn spec_entry(entry: &Value) -> Option<SpecEntry> {
+    let fields = entry["fieldsV1"].as_object()?;
+    let spec = fields.get("f:spec")?.as_object()?;
+    let is_of_subresource = entry["subresource"].as_str().is_some_and(|name| !name.is_empty());
+    let spec_entry = SpecEntry {
+        time: entry["time"].as_str()?.parse().ok()?,
+        is_update: entry["operation"] == "Update",
+        has_suspend: spec.contains_key("f:suspend"),
+        is_alone: fields.len() == 1 && spec.len() == 1,
+    };
+    (!is_of_subresource).then_some(spec_entry)
+}
+
+fn last_change(cron_job: &Value) -> Option<Timestamp> {
     let entries = cron_job.pointer("/metadata/managedFields")?.as_array()?;
     let has_schedule = |entry: &&Value| entry.pointer("/fieldsV1/f:spec/f:schedule").is_some();
     let times = entries
@@ -98,7 +144,8 @@ pub(super) fn last_change(cron_job: &Value) -> Option<Timestamp> {
     times.max()
 }
 
-/// Corrects the prediction of a start by what the cluster shows: a refused create, or a slot that is late.
+/// Corrects the prediction of a start by what the cluster shows: a suspension that may have held the slot back, a refused
+/// create, or a slot that is late.
 pub(super) fn compare(
     explanation: Explanation,
     subject: &Subject,
@@ -108,6 +155,10 @@ pub(super) fn compare(
     let (Reason::Created, Some(slot)) = (explanation.reason, explanation.slot) else {
         return Ok(explanation);
     };
+    if let Some(changed) = perhaps_resumed(subject, slot) {
+        let changed = format!("the CronJob was changed at {changed}, which may have ended a suspension");
+        return Ok(explanation.without_start(Reason::PerhapsResumed, changed));
+    }
     let refused = world
         .events
         .iter()
@@ -125,15 +176,23 @@ pub(super) fn compare(
     if now.duration_since(slot) <= LATE {
         return Ok(explanation);
     }
-    Ok(Explanation {
-        reason: Reason::NotStarted,
-        cause: Some(cause(subject, world, slot)),
-        job: None,
-        deletes: Vec::new(),
-        status: None,
-        events: Vec::new(),
-        ..explanation
-    })
+    Ok(explanation.without_start(Reason::NotStarted, cause(subject, world, slot)))
+}
+
+/// The time of a change after which `on-resume` may not start a slot: it may have ended a suspension.
+fn perhaps_resumed(subject: &Subject, slot: Timestamp) -> Option<String> {
+    let Some(Resumption::Perhaps(changed)) = subject.changes.resumption else {
+        return None;
+    };
+    let schedule = &subject.record.as_ref().ok()?.schedule;
+    let is_possible = is_skip(subject) && schedule.start_of(slot) <= changed;
+    is_possible.then(|| local_text(changed, schedule.effective_zone()))
+}
+
+/// Whether no slot starts that a suspension or a freeze held back.
+fn is_skip(subject: &Subject) -> bool {
+    let record = subject.record.as_ref();
+    record.is_ok_and(|record| record.schedule.options().on_resume() == CatchUp::Skip)
 }
 
 fn cause(subject: &Subject, world: &World, slot: Timestamp) -> String {
@@ -142,11 +201,15 @@ fn cause(subject: &Subject, world: &World, slot: Timestamp) -> String {
         .as_ref()
         .ok()
         .map(|record| record.schedule.effective_zone());
-    match (subject.changed, zone) {
+    match (subject.changes.last, zone) {
         (Some(changed), Some(zone)) if changed >= slot => format!(
             "the CronJob was changed at {}, and no slot starts that is earlier than a change of the schedule",
             local_text(changed, zone)
         ),
+        _ if is_skip(subject) => {
+            "the controller may wait, or may have seen the end of a freeze after the slot, for which nothing starts"
+                .to_owned()
+        }
         _ if world.events.as_ref().is_some_and(Vec::is_empty) => {
             "no Event is there: check that a controller runs".to_owned()
         }

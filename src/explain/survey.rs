@@ -9,6 +9,7 @@ use super::{
     explanation::Explanation,
     objects::{Document, Objects, Origin},
     reason::{Decision, Reason},
+    recorded::SpecChanges,
     trial::{self, AssumedCreate},
     world::{Subject, World, listed_subject},
 };
@@ -83,6 +84,8 @@ impl Survey {
 
     fn outlook(&self, mut subject: Subject) -> Outlook {
         self.world.inherit(&mut subject);
+        // A controller that starts has seen no suspension end.
+        subject.changes = SpecChanges::default();
         let explanation = trial::explain(&subject, &self.world, AssumedCreate::Created, self.now);
         let (problem, acts) = match explanation {
             Ok(explanation) => (problem_of(&explanation), Some(explanation)),

@@ -249,7 +249,7 @@ impl Block<'_> {
             && explanation.deletes.is_empty()
             && events.is_empty()
             && explanation.status.is_none();
-        if nothing {
+        if nothing && explanation.reason != Reason::PerhapsResumed {
             line(f, "does", "nothing")?;
         }
         line(f, "next check", self.next_evaluation())

@@ -20,6 +20,7 @@ use super::{
     world::{Subject, World},
 };
 use crate::{
+    kube_api::objects::resumption::Resumption,
     schedule::policy::{ConcurrencyPolicy, Decision, SkipReason, Verdict},
     shard::{
         ContainedPanic, CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input,
@@ -65,14 +66,18 @@ pub(super) fn explain(
         Ok(record) => record,
         Err(error) => return Ok(Explanation::undecodable(error, &subject.refusals)),
     };
-    let mut explanation = Trial::new(record, world, assumed, now).run()?;
+    let resumed = match subject.changes.resumption {
+        // The clock of the API server may be ahead.
+        Some(Resumption::At(at)) => Some(at.min(now)),
+        Some(Resumption::Perhaps(_)) | None => None,
+    };
+    let mut explanation = Trial::new(record, world, assumed, (resumed, now)).run()?;
     if explanation.reason == Reason::Suspended {
-        let resumed = CronJobRecord {
+        let record = CronJobRecord {
             is_suspended: false,
             ..record.clone()
         };
-        let mut trial = Trial::new(&resumed, world, assumed, now);
-        trial.suspended = Some(record);
+        let trial = Trial::new(&record, world, assumed, (Some(now), now));
         explanation.resumed = Some(Box::new(trial.run()?));
     }
     Ok(explanation)
@@ -80,8 +85,8 @@ pub(super) fn explain(
 
 struct Trial<'a> {
     record: &'a CronJobRecord,
-    /// Its suspended form, whose end the shard sees.
-    suspended: Option<&'a CronJobRecord>,
+    /// The end of its last suspension, which the shard sees.
+    resumed: Option<Timestamp>,
     world: &'a World,
     assumed: AssumedCreate,
     now: Timestamp,
@@ -105,12 +110,17 @@ struct Seen {
 }
 
 impl<'a> Trial<'a> {
-    fn new(record: &'a CronJobRecord, world: &'a World, assumed: AssumedCreate, now: Timestamp) -> Trial<'a> {
+    fn new(
+        record: &'a CronJobRecord,
+        world: &'a World,
+        assumed: AssumedCreate,
+        (resumed, now): (Option<Timestamp>, Timestamp),
+    ) -> Trial<'a> {
         let config = ShardConfig {
             clock_skew_max: CLOCK_SKEW_MAX,
             scopes: vec![Scope::Cluster],
         };
-        let mut shard = ShardState::new(config, now);
+        let mut shard = ShardState::new(config, resumed.unwrap_or(now));
         shard.calendars = world.calendars.calendars().clone();
         world.namespaces.tell(&mut shard, &record.identity.namespace, now);
         shard.lead(now);
@@ -118,7 +128,7 @@ impl<'a> Trial<'a> {
         shard.decisions = Some(Vec::new());
         Trial {
             record,
-            suspended: None,
+            resumed,
             world,
             assumed,
             now,
@@ -154,9 +164,14 @@ impl<'a> Trial<'a> {
     /// Sends both lists, as at the start of a run.
     fn list(&mut self) {
         self.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
-        for record in self.suspended.into_iter().chain([self.record]) {
-            self.input(Input::CronJobApplied(Box::new(record.clone())));
+        if let Some(resumed) = self.resumed {
+            let mut suspended = self.record.clone();
+            suspended.is_suspended = true;
+            for record in [suspended, self.record.clone()] {
+                self.shard.handle(Input::CronJobApplied(Box::new(record)), resumed);
+            }
         }
+        self.input(Input::CronJobApplied(Box::new(self.record.clone())));
         self.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
         self.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
         let world = self.world;

@@ -16,7 +16,7 @@ use super::{
     misplaced::misplaced_notes,
     namespaces::GivenNamespaces,
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
-    recorded::{RecordedEvent, last_change},
+    recorded::{RecordedEvent, SpecChanges},
     refusals,
 };
 use crate::{
@@ -68,8 +68,8 @@ pub(super) struct Subject {
     pub(super) annotation_notes: Vec<String>,
     /// The refusals of the API server.
     pub(super) refusals: Vec<String>,
-    /// The last change of the spec, as far as `managedFields` says.
-    pub(super) changed: Option<Timestamp>,
+    /// The changes of the spec, as far as `managedFields` says.
+    pub(super) changes: SpecChanges,
     /// The end of the freeze of its namespace, also if it has passed.
     pub(super) frozen_until: Option<Timestamp>,
     /// The reason of that freeze.
@@ -294,7 +294,7 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
             .concat(),
         notes,
         refusals,
-        changed: last_change(&object.value),
+        changes: SpecChanges::of(&object.value),
         frozen_until: None,
         freeze_reason: None,
         has_no_uid,

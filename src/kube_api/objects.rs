@@ -3,3 +3,4 @@
 pub mod classify;
 pub mod decode;
 pub mod encode;
+pub mod resumption;

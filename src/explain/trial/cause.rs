@@ -12,7 +12,7 @@ use crate::{
         reason::Reason,
         world::JobFacts,
     },
-    schedule::policy::ConcurrencyPolicy,
+    schedule::{options::CatchUp, policy::ConcurrencyPolicy},
     shard::ActiveJob,
 };
 
@@ -26,6 +26,9 @@ impl Trial<'_> {
                 "the slot is {age} old, and startingDeadlineSeconds is {deadline}"
             ));
         }
+        if reason == Reason::Resumed {
+            return self.release_text();
+        }
         if reason == Reason::Excluded {
             let not_on = self.record.schedule.options().not_on.as_ref()?;
             let days = self.record.schedule.exclusion()?.entry(slot)?;
@@ -38,6 +41,23 @@ impl Trial<'_> {
         let job_text = |active: &ActiveJob| format!("Job {} {}", active.name, self.activity(active));
         let jobs: Vec<String> = status.active.iter().map(job_text).collect();
         (!jobs.is_empty()).then(|| jobs.join(", "))
+    }
+
+    /// Says when the suspension or the freeze ended that held the slot back.
+    fn release_text(&self) -> Option<String> {
+        let local = |instant| local_text(instant, self.record.schedule.effective_zone());
+        let resumed = self.resumed.filter(|resumed| *resumed < self.now);
+        let thawed = self.world.namespaces.frozen_until(&self.record.identity.namespace);
+        let thawed = thawed.filter(|until| *until <= self.now);
+        if thawed > resumed {
+            return Some(format!("the freeze ended at {}", local(thawed?)));
+        }
+        // The end of a freeze stands on its namespace.
+        let unseen = match self.record.schedule.options().missed_runs {
+            CatchUp::Skip => "",
+            CatchUp::Latest | CatchUp::All(_) => "; a controller that was not running then applies missed-runs",
+        };
+        Some(format!("it was resumed at {}{unseen}", local(resumed?)))
     }
 
     /// Says why a Job is still active.

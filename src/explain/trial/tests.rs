@@ -6,7 +6,7 @@ use crate::shard::state::{PanicAt, PanicsOn, test_record};
 #[test]
 fn f_18_a_trial_on_which_cronwheel_panics_explains_nothing() {
     let (record, world) = (test_record("backup"), World::of_cluster());
-    let now = "2026-05-05T10:00:05Z".parse().unwrap();
+    let now: Timestamp = "2026-05-05T10:00:05Z".parse().unwrap();
     let places: [(PanicAt, PanicsOn); 4] = [
         (PanicAt::Evaluation, |_, at| at == PanicAt::Evaluation),
         (PanicAt::Start, |_, at| at == PanicAt::Start),
@@ -14,7 +14,7 @@ fn f_18_a_trial_on_which_cronwheel_panics_explains_nothing() {
         (PanicAt::Answered, |_, at| at == PanicAt::Answered),
     ];
     for (place, panics_on) in places {
-        let mut trial = Trial::new(&record, &world, AssumedCreate::Created, now);
+        let mut trial = Trial::new(&record, &world, AssumedCreate::Created, (None, now));
         trial.shard.panics_on = Some(panics_on);
         let error = trial.run().err().map(|error| error.to_string());
         let cause = format!("cronwheel panicked, which is a fault of cronwheel: panics at {place:?}, as told");

@@ -469,8 +469,8 @@ fn b_6_6_a_suspended_cron_job_shows_its_run_if_resumed() {
 
 #[test]
 fn o_3_a_suspended_cron_job_shows_what_on_resume_starts() {
-    let skipped =
-        "not at once, since the slot passed while the CronJob was held back, and cronwheel.dev/on-resume is skip";
+    let skipped = "not at once, since the slot passed while the CronJob was held back, and cronwheel.dev/on-resume, or \
+                   without it missed-runs, is skip";
     for (on_resume, missed_runs, policy, expected) in [
         ("skip", "latest", "Allow", skipped),
         ("none", "skip", "Allow", skipped),

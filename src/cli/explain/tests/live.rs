@@ -354,6 +354,90 @@ async fn a_slot_that_the_controller_has_not_started_is_not_predicted_to_start() 
     assert_eq!(answer["reason"], "Created");
 }
 
+/// The CronJob `hello`, daily at 10:00, with an option, changed at 11:00 by a client that set these fields.
+fn resumed(option: &str, fields: &Value) -> Value {
+    cron_job(json!({
+        "spec": {"schedule": "0 10 * * *"},
+        "metadata": {
+            "annotations": {option: "skip"},
+            "managedFields": [
+                {"manager": "kubectl", "operation": "Update", "time": "2026-05-01T00:00:00Z",
+                    "fieldsV1": {"f:spec": {"f:schedule": {}}}},
+                {"manager": "kubectl-patch", "operation": "Update", "time": "2026-05-05T11:00:00Z", "fieldsV1": fields},
+            ],
+        },
+        "status": {"lastScheduleTime": "2026-05-04T10:00:00Z"},
+    }))
+}
+
+#[tokio::test]
+async fn a_slot_that_a_suspension_held_back_is_not_predicted_to_start() {
+    let alone = json!({"f:spec": {"f:suspend": {}}});
+    let with_others = json!({"f:spec": {"f:suspend": {}, "f:schedule": {}}});
+    let resumed_at = "it was resumed at Tue 2026-05-05 11:00 UTC";
+    let not_seen = "; a controller that was not running then applies missed-runs)";
+    let perhaps = "(the CronJob was changed at Tue 2026-05-05 11:00 UTC, which may have ended a suspension)";
+    for (option, fields, now, expected, message) in [
+        (
+            "cronwheel.dev/on-resume",
+            &alone,
+            "11:00:30",
+            ("skip", "Resumed"),
+            not_seen,
+        ),
+        (
+            "cronwheel.dev/on-resume",
+            &alone,
+            "11:01:30",
+            ("skip", "Resumed"),
+            resumed_at,
+        ),
+        (
+            "cronwheel.dev/missed-runs",
+            &alone,
+            "11:00:30",
+            ("skip", "Resumed"),
+            resumed_at,
+        ),
+        (
+            "cronwheel.dev/on-resume",
+            &with_others,
+            "11:00:30",
+            ("unknown", "PerhapsResumed"),
+            perhaps,
+        ),
+        (
+            "cronwheel.dev/on-resume",
+            &with_others,
+            "11:30:00",
+            ("unknown", "PerhapsResumed"),
+            perhaps,
+        ),
+        (
+            "cronwheel.dev/spread",
+            &alone,
+            "11:30:00",
+            ("unknown", "NotStarted"),
+            "no Event is there",
+        ),
+    ] {
+        let now = format!("2026-05-05T{now}Z").parse().unwrap();
+        let objects = vec![
+            (format!("{BASE}/default/cronjobs/hello"), resumed(option, fields)),
+            (
+                format!("{BASE}/default/jobs?limit=500"),
+                json!({"kind": "JobList", "items": []}),
+            ),
+        ];
+        let answer = run_json_at(&cluster(objects).0, || now).await.unwrap();
+        let found = (answer["decision"].as_str().unwrap(), answer["reason"].as_str().unwrap());
+        assert_eq!(found, expected, "{option} at {now}: {answer:#}");
+        assert_eq!(answer["job"], Value::Null, "{option} at {now}");
+        let text = answer["message"].as_str().unwrap();
+        assert!(text.contains(message), "{option} at {now}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn a_create_that_the_api_server_refused_is_reported_from_its_event() {
     let refused = recorded(

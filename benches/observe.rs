@@ -188,6 +188,7 @@ fn facts(number: usize, schedule: &str, now: Timestamp) -> CronJobFacts {
         last_schedule_time: None,
         last_successful_time: Some(now),
         spec_changed: None,
+        resumption: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
+    kube_api::objects::resumption::Resumption,
     schedule::{ConcurrencyPolicy, CronJobSchedule, options::NamespaceOptions},
     shard::{ReadCalendar, Uid},
 };
@@ -46,6 +47,8 @@ pub struct CronJobFacts {
     pub last_successful_time: Option<Timestamp>,
     /// The last change of the spec, as far as `metadata.managedFields` tells.
     pub spec_changed: Option<Timestamp>,
+    /// What `metadata.managedFields` tells of the last resumption. `None` while it is suspended.
+    pub resumption: Option<Resumption>,
 }
 
 /// The labels of an object by key, in as few bytes as they need.

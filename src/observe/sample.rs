@@ -34,5 +34,6 @@ pub(super) fn cron_job(name: &str, schedule: &str, time_zone: Option<&str>) -> C
         last_schedule_time: None,
         last_successful_time: None,
         spec_changed: None,
+        resumption: None,
     }
 }

@@ -63,6 +63,8 @@ pub enum Doubt {
     Calendar(Box<str>),
     /// Its namespace has or had a freeze that ends or ended then, and it is not known when the freeze began.
     Freeze(Timestamp),
+    /// The CronJob was changed then, which may have ended a suspension after which nothing starts.
+    Suspension(Timestamp),
 }
 
 impl Doubt {
@@ -75,6 +77,13 @@ impl Doubt {
             Doubt::Freeze(until) => {
                 let until = instant_text(*until);
                 format!("no Job; the namespace has a freeze until {until}, and it is not known since when")
+            }
+            Doubt::Suspension(changed) => {
+                let changed = instant_text(*changed);
+                format!(
+                    "no Job; the CronJob was changed at {changed}, and nothing starts if that ended a suspension: on-resume, \
+                     or without it missed-runs, is skip"
+                )
             }
         }
     }
@@ -129,7 +138,7 @@ pub enum SkipCause {
     SameMinute,
     /// The slot was missed, and the option `missed-runs` is `skip`.
     Missed,
-    /// `spec.suspend` was true, and the option `on-resume` is `skip`.
+    /// `spec.suspend` was true, and the option `on-resume`, or without it `missed-runs`, is `skip`.
     Resumed,
     /// The namespace was frozen, until the slot could no longer start.
     Frozen {
@@ -172,7 +181,9 @@ impl SkipCause {
             SkipCause::Deleting => "the CronJob was being deleted".to_owned(),
             SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
             SkipCause::Missed => "the slot was missed, and missed-runs is skip".to_owned(),
-            SkipCause::Resumed => "the CronJob was suspended, and on-resume is skip".to_owned(),
+            SkipCause::Resumed => {
+                "the CronJob was suspended, and on-resume, or without it missed-runs, is skip".to_owned()
+            }
             SkipCause::Frozen { until, reason } => {
                 let until = instant_text(*until);
                 with_reason(format!("in a freeze of the namespace until {until}"), reason)

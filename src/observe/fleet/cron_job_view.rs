@@ -112,6 +112,10 @@ impl Fleet {
             }),
             Outcome::CalendarUnread => SlotOutcome::Undecided(Doubt::Calendar(calendar())),
             Outcome::FreezeUnknown => SlotOutcome::Undecided(Doubt::Freeze(freeze()?.end_timestamp())),
+            Outcome::SuspensionUnknown => {
+                let changed = cron_job.facts.as_deref()?.resumption?.at();
+                SlotOutcome::Undecided(Doubt::Suspension(changed))
+            }
             Outcome::NotObserved
             | Outcome::Open
             | Outcome::Running

@@ -16,6 +16,7 @@ use super::{
     slot_record::{Outcome, SlotRecord},
 };
 use crate::{
+    kube_api::objects::resumption::Resumption,
     observe::slot::{LATE_AFTER, LossReason},
     schedule::{ConcurrencyPolicy, options::CatchUp},
 };
@@ -163,6 +164,11 @@ impl Court<'_> {
             Outcome::Frozen
         } else if self.shares_minute(index) {
             Outcome::SameMinute
+        } else if let Some(outcome) = self.unseen_suspension(index, start).filter(|_| release.is_none()) {
+            return Judgement {
+                is_proven: true,
+                ..judgement(slot, Some(outcome), None)
+            };
         } else {
             return self.judge_wanted(index, (era, release), has_later_job);
         };
@@ -225,6 +231,32 @@ impl Court<'_> {
         }
     }
 
+    /// The outcome of a slot without a Job that nobody watched, if `on-resume` is `skip` and a suspension that ended after
+    /// it is known or possible. What held it back is then no loss, whenever the suspension began (O-3).
+    fn unseen_suspension(&self, index: usize, start: Second) -> Option<Outcome> {
+        let slot = &self.cron_job.slots[index];
+        let namespace = &self.cron_job.name.namespace;
+        let is_skip = self.cron_job.options_at(index).on_resume() == CatchUp::Skip;
+        if !is_skip || self.observations.covers(namespace, start, start) || self.cron_job.eras.is_suspended_at(start) {
+            return None;
+        }
+        // Later changes hide the resumption.
+        let known = matches!(slot.outcome, Outcome::Resumed | Outcome::SuspensionUnknown);
+        if known && slot.is_proven {
+            return Some(slot.outcome);
+        }
+        let resumption = self.cron_job.facts.as_deref()?.resumption?;
+        let until = Second::floor(resumption.at());
+        let has_proof = self.proof.as_ref().is_some_and(|proof| proof.covers(slot.at));
+        if !has_proof || start > until || self.has_job_before(index, until) {
+            return None;
+        }
+        Some(match resumption {
+            Resumption::At(_) => Outcome::Resumed,
+            Resumption::Perhaps(_) => Outcome::SuspensionUnknown,
+        })
+    }
+
     /// The outcome of a slot without a Job, or what may have been instead.
     fn with_doubt(&self, outcome: Outcome, (index, start): (usize, Second), has_later_job: bool) -> Outcome {
         let is_lost = matches!(outcome, Outcome::Lost(_) | Outcome::Missed);
@@ -235,7 +267,8 @@ impl Court<'_> {
             return outcome;
         };
         // A freeze that still holds lets no slot start, whenever it began.
-        let is_withheld = outcome == Outcome::Open && self.now < span.end();
+        let is_skip = self.cron_job.options_at(index).on_resume() == CatchUp::Skip;
+        let is_withheld = outcome == Outcome::Open && (self.now < span.end() || is_skip);
         let is_ruled_out = has_later_job && self.has_job_before(index, span.end());
         if (is_lost || is_withheld) && !is_ruled_out {
             Outcome::FreezeUnknown

@@ -94,7 +94,11 @@ pub(super) fn mark(slot: &SlotRecord, now: Second) -> Mark {
         Outcome::Open if slot.is_late_now(now) => Mark::Late,
         Outcome::Open => Mark::Due,
         Outcome::Lost(_) => Mark::Lost,
-        Outcome::NotObserved | Outcome::Gone | Outcome::CalendarUnread | Outcome::FreezeUnknown => Mark::NotObserved,
+        Outcome::NotObserved
+        | Outcome::Gone
+        | Outcome::CalendarUnread
+        | Outcome::FreezeUnknown
+        | Outcome::SuspensionUnknown => Mark::NotObserved,
         Outcome::Deleted
         | Outcome::Suspended
         | Outcome::HeldByForbid

@@ -235,7 +235,9 @@ fn reason_text(reason: &SkipReason) -> &'static str {
         SkipReason::HeldByForbid(_) => HELD_BY_FORBID,
         SkipReason::Missed(_) => "O-2: the slot was missed, and missed-runs is skip",
         SkipReason::Excluded(_) => EXCLUDED,
-        SkipReason::Resumed(_) => "O-3: the slot passed while the CronJob was held back, and on-resume is skip",
+        SkipReason::Resumed(_) => {
+            "O-3: the slot passed while the CronJob was held back, and on-resume, or without it missed-runs, is skip"
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) enum Outcome {
     CalendarUnread,
     /// No Job, and it is not known when a freeze began or ended.
     FreezeUnknown,
+    /// No Job, and it is not known whether the CronJob was suspended: `on-resume` is `skip`.
+    SuspensionUnknown,
 }
 
 /// A slot and its Job.
@@ -219,11 +221,12 @@ impl SlotRecord {
             Outcome::SameMinute => SlotOutcome::Skipped(SkipCause::SameMinute),
             Outcome::Missed => SlotOutcome::Skipped(SkipCause::Missed),
             Outcome::Resumed => SlotOutcome::Skipped(SkipCause::Resumed),
-            // What the first four say stands beside the record.
+            // What the first five say stands beside the record.
             Outcome::Frozen
             | Outcome::Excluded
             | Outcome::CalendarUnread
             | Outcome::FreezeUnknown
+            | Outcome::SuspensionUnknown
             | Outcome::NotObserved
             | Outcome::Running
             | Outcome::Succeeded
@@ -274,7 +277,8 @@ impl SlotRecord {
             | Outcome::Frozen
             | Outcome::Excluded
             | Outcome::CalendarUnread
-            | Outcome::FreezeUnknown => RunResult::Running,
+            | Outcome::FreezeUnknown
+            | Outcome::SuspensionUnknown => RunResult::Running,
         }
     }
 }

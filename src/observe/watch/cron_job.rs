@@ -6,11 +6,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use super::{
-    fields::{Decoded, ManagedFieldsList, Members, Problem, last_spec_change},
+    fields::{Decoded, ManagedFieldsList, Members, Problem, spec_entries},
     slim::{Content, Head, Slim},
 };
 use crate::{
-    kube_api::objects::decode::{field::Field, parse::Text},
+    kube_api::objects::{
+        decode::{field::Field, parse::Text},
+        resumption::Resumption,
+    },
     observe::facts::{CronJobFacts, Labels},
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
     shard::{Uid, hash::spread_hash},
@@ -43,6 +46,7 @@ pub(in crate::observe) struct CronJobContent {
     last_schedule_time: Option<Timestamp>,
     last_successful_time: Option<Timestamp>,
     spec_changed: Option<Timestamp>,
+    resumption: Option<Resumption>,
 }
 
 impl Content for CronJobContent {
@@ -159,6 +163,9 @@ fn content(
     let template = template(members, spec.job_template);
     let policy = members.text(spec.concurrency_policy, "spec.concurrencyPolicy");
     let deadline = members.take(spec.starting_deadline_seconds, "spec.startingDeadlineSeconds");
+    let created = created.ok_or_else(|| Problem::missing("metadata.creationTimestamp"))?;
+    let is_suspended = members.take(spec.suspend, "spec.suspend") == Some(true);
+    let changes = spec_entries(metadata.managed_fields);
     let mut limit = |limit, path, default| history_limit(members.take(limit, path), default);
     Ok(CronJobContent {
         successful_jobs_history_limit: limit(
@@ -176,7 +183,7 @@ fn content(
         uid,
         labels,
         options,
-        created: created.ok_or_else(|| Problem::missing("metadata.creationTimestamp"))?,
+        created,
         is_deleting: metadata.deletion_timestamp.ok().is_some(),
         // An absent schedule is an empty one, which the parser refuses with its own message.
         schedule: boxed(members.text(spec.schedule, "spec.schedule").unwrap_or_default()),
@@ -184,12 +191,13 @@ fn content(
         // The API server accepts no negative value (B-16.2).
         starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
         concurrency_policy: ConcurrencyPolicy::of_name(policy.as_deref()),
-        is_suspended: members.take(spec.suspend, "spec.suspend") == Some(true),
+        is_suspended,
         has_active_deadline: template.has_active_deadline,
         ttl_seconds_after_finished: template.ttl_seconds_after_finished,
         last_schedule_time: members.take(status.last_schedule_time, "status.lastScheduleTime"),
         last_successful_time: members.take(status.last_successful_time, "status.lastSuccessfulTime"),
-        spec_changed: last_spec_change(metadata.managed_fields),
+        spec_changed: changes.iter().map(|entry| entry.time).max(),
+        resumption: Resumption::of(&changes, created).filter(|_| !is_suspended),
     })
 }
 
@@ -307,6 +315,7 @@ impl CronJobContent {
             last_schedule_time: self.last_schedule_time,
             last_successful_time: self.last_successful_time,
             spec_changed: self.spec_changed,
+            resumption: self.resumption,
         }
     }
 }

@@ -1,14 +1,20 @@
 //! Lenient members: one of a wrong type is absent, and its problem is noted.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use jiff::Timestamp;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 
 use crate::{
-    kube_api::objects::decode::{
-        field::Field,
-        parse::{FieldError, Text},
+    kube_api::objects::{
+        decode::{
+            field::Field,
+            parse::{FieldError, Text},
+        },
+        resumption::SpecEntry,
     },
     shard::panics::contain,
 };
@@ -90,6 +96,7 @@ impl Members {
 pub(super) struct ManagedFields<'a> {
     #[serde(borrow)]
     manager: Field<Text<'a>>,
+    operation: Field<Text<'a>>,
     subresource: Field<Text<'a>>,
     time: Field<Timestamp>,
     #[serde(rename = "fieldsV1")]
@@ -119,26 +126,60 @@ struct AnnotationFields {
     freeze_until: Field<IgnoredAny>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+/// The names of the fields of a spec, as far as they matter.
+#[derive(Default)]
 struct SpecFields {
-    #[serde(rename = "f:template")]
-    template: Field<IgnoredAny>,
+    has_template: bool,
+    has_suspend: bool,
+    n_fields: usize,
+}
+
+impl<'de> Deserialize<'de> for SpecFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SpecFields, D::Error> {
+        deserializer.deserialize_map(SpecFieldsVisitor)
+    }
+}
+
+struct SpecFieldsVisitor;
+
+impl<'de> Visitor<'de> for SpecFieldsVisitor {
+    type Value = SpecFields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a set of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<SpecFields, A::Error> {
+        let mut fields = SpecFields::default();
+        while let Some((name, IgnoredAny)) = members.next_entry::<Text<'de>, IgnoredAny>()? {
+            fields.has_template |= &*name == "f:template";
+            fields.has_suspend |= &*name == "f:suspend";
+            fields.n_fields += 1;
+        }
+        Ok(fields)
+    }
 }
 
 /// The list of managed fields, which may have any content.
 pub(super) type ManagedFieldsList<'a> = Field<Vec<Field<ManagedFields<'a>>>>;
 
-/// Returns the last time at which a client changed the spec. Each client has an entry of its own: one that only
-/// suspends owns `suspend`, and not the schedule.
-pub(super) fn last_spec_change(entries: ManagedFieldsList<'_>) -> Option<Timestamp> {
+/// Returns the entries of the clients that changed the spec. Each client has an entry of its own: one that only suspends
+/// owns `suspend`, and not the schedule.
+pub(super) fn spec_entries(entries: ManagedFieldsList<'_>) -> Vec<SpecEntry> {
     let entries = entries.ok().unwrap_or_default().into_iter().filter_map(Field::ok);
-    let times = entries.filter_map(|entry| {
-        let has_spec = entry.fields.ok()?.spec.ok().is_some();
+    let entries = entries.filter_map(|entry| {
+        let fields = entry.fields.ok()?;
+        let spec = fields.spec.ok()?;
         let is_of_subresource = entry.subresource.ok().is_some_and(|name| !name.is_empty());
-        (has_spec && !is_of_subresource).then_some(entry.time.ok()).flatten()
+        let spec_entry = SpecEntry {
+            time: entry.time.ok()?,
+            is_update: entry.operation.ok().is_some_and(|operation| &*operation == "Update"),
+            has_suspend: spec.has_suspend,
+            is_alone: spec.n_fields == 1 && fields.metadata.ok().is_none(),
+        };
+        (!is_of_subresource).then_some(spec_entry)
     });
-    times.max()
+    entries.collect()
 }
 
 /// Returns the last time at which a client that owns the annotation of a freeze changed anything: the annotation has its
@@ -161,7 +202,7 @@ pub(super) fn first_manager(entries: ManagedFieldsList<'_>) -> Option<Box<str>> 
         let is_of_subresource = entry.subresource.ok().is_some_and(|name| !name.is_empty());
         let manager = entry.manager.ok().filter(|name| !name.is_empty())?;
         let spec = entry.fields.ok().and_then(|fields| fields.spec.ok());
-        let owns_template = spec.is_some_and(|spec| spec.template.ok().is_some());
+        let owns_template = spec.is_some_and(|spec| spec.has_template);
         (!is_of_subresource).then(|| ((!owns_template, entry.time.ok()), manager))
     });
     let first = writers.min_by_key(|(order, _)| *order);

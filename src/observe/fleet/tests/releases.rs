@@ -2,11 +2,12 @@
 
 use jiff::SignedDuration;
 
-use super::script::{World, at, facts, with_options};
+use super::script::{World, at, facts, run, with_options};
 use crate::{
+    kube_api::objects::resumption::Resumption,
     observe::{
-        facts::{Creator, RunResult},
-        slot::{LossReason, SkipCause, SlotOutcome},
+        facts::{Creator, Run, RunResult},
+        slot::{Doubt, LossReason, SkipCause, SlotOutcome},
     },
     schedule::ConcurrencyPolicy,
 };
@@ -103,6 +104,115 @@ fn an_end_of_a_suspension_that_nobody_saw_claims_nothing() {
     world.facts.last_schedule_time = Some(at("10:02"));
     world.play("10:02:40 watch\n10:02:50 wait");
     assert_eq!(world.marks(), "-?");
+}
+
+/// A CronJob every minute of cronwheel, with its run of 10:00, that was changed at 10:05:08, before anybody watched.
+fn changed_unseen(options: &str, resumption: Option<Resumption>) -> World {
+    let mut facts = facts();
+    facts.schedule = with_options("* * * * *", options);
+    (facts.spec_changed, facts.resumption) = (Some(at("10:05:08")), resumption);
+    let mut world = World::new(facts, 50);
+    let job = Run {
+        creator: Creator::Cronwheel,
+        result: RunResult::Succeeded,
+        finished: Some(at("10:00:09")),
+        ..run(at("10:00"), at("10:00:01"))
+    };
+    world.jobs.insert(at("10:00"), job);
+    world.play("10:05:20 cronwheel\n10:05:20 watch");
+    world
+}
+
+#[test]
+fn slots_before_a_resumption_that_nobody_saw_are_skipped_by_their_option() {
+    let changed = at("10:05:08");
+    let (resumed, perhaps) = (Resumption::At(changed), Resumption::Perhaps(changed));
+    let skipped = SlotOutcome::Skipped(SkipCause::Resumed);
+    let doubt = SlotOutcome::Undecided(Doubt::Suspension(changed));
+    for (options, resumption, outcome) in [
+        ("on-resume=skip", Some(resumed), skipped.clone()),
+        ("missed-runs=skip", Some(resumed), skipped.clone()),
+        ("missed-runs=all 3; on-resume=skip", Some(resumed), skipped.clone()),
+        ("on-resume=skip", Some(perhaps), doubt),
+        ("on-resume=skip", None, SlotOutcome::NotObserved),
+        (
+            "missed-runs=skip; on-resume=latest",
+            Some(resumed),
+            SlotOutcome::NotObserved,
+        ),
+        ("", Some(resumed), SlotOutcome::NotObserved),
+    ] {
+        let mut world = changed_unseen(options, resumption);
+        for slot in ["10:01", "10:04", "10:05"] {
+            assert_eq!(world.slot(slot).outcome, outcome, "{options} {resumption:?} {slot}");
+        }
+        // Later runs, for which history removes the Job of 10:00, and another suspension.
+        world.play("10:06:01 start 10:06\n10:06:09 succeed 10:06\n10:06:10 delete 10:00");
+        world.facts.resumption = None;
+        world.play("10:06:20 suspend\n10:06:30 wait");
+        // What was changed then is no longer known.
+        let is_forgotten = matches!(outcome, SlotOutcome::Undecided(_));
+        let outcome = if is_forgotten {
+            SlotOutcome::NotObserved
+        } else {
+            outcome
+        };
+        assert_eq!(world.slot("10:04").outcome, outcome, "{options} {resumption:?}");
+        assert_eq!(world.fleet.tiles(world.now).n_lost, 0, "{options} {resumption:?}");
+    }
+}
+
+#[test]
+fn a_slot_before_a_run_of_the_same_time_is_lost_whatever_was_resumed_later() {
+    let mut world = changed_unseen("on-resume=skip", Some(Resumption::At(at("10:05:08"))));
+    world.play("10:05:30 unwatch");
+    let job = Run {
+        creator: Creator::Cronwheel,
+        ..run(at("10:03"), at("10:03:01"))
+    };
+    world.jobs.insert(at("10:03"), job);
+    let again = world.restarted(50);
+    let outcomes = ["10:02", "10:04"].map(|slot| again.slot(slot).outcome);
+    assert_eq!(
+        outcomes,
+        [SlotOutcome::NotObserved, SlotOutcome::Skipped(SkipCause::Resumed)]
+    );
+}
+
+#[test]
+fn the_end_of_a_freeze_that_nobody_saw_is_no_loss_and_no_lateness() {
+    // Frozen for some time, and thawed at 10:05:08.
+    let frozen = |options: &str| {
+        let mut facts = facts();
+        facts.schedule = with_options("* * * * *", options);
+        let mut world = World::new(facts, 50);
+        (world.annotations, world.annotated) = ("freeze-until=2026-05-05T10:05:08Z".to_owned(), at("10:05:08"));
+        let job = |slot: &str, created: &str| Run {
+            creator: Creator::Cronwheel,
+            result: RunResult::Succeeded,
+            finished: Some(at(created)),
+            ..run(at(slot), at(created))
+        };
+        world.jobs.insert(at("10:00"), job("10:00", "10:00:01"));
+        if options.is_empty() {
+            world.jobs.insert(at("10:05"), job("10:05", "10:05:09"));
+        }
+        world.facts.last_schedule_time = world.jobs.keys().next_back().copied();
+        world.play("10:05:20 namespaces\n10:05:20 watch\n10:05:40 wait");
+        world
+    };
+    let until = at("10:05:08");
+    let skip = frozen("on-resume=skip");
+    for slot in ["10:01", "10:05"] {
+        let outcome = skip.slot(slot).outcome;
+        assert_eq!(outcome, SlotOutcome::Undecided(Doubt::Freeze(until)), "{slot}");
+    }
+    let latest = frozen("");
+    assert_eq!(latest.slot("10:05").lateness(), Some(SignedDuration::from_secs(1)));
+    assert_eq!(
+        latest.slot("10:04").outcome,
+        SlotOutcome::Undecided(Doubt::Freeze(until))
+    );
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) fn facts() -> CronJobFacts {
         last_schedule_time: Some(at("10:00")),
         last_successful_time: None,
         spec_changed: None,
+        resumption: None,
     }
 }
 

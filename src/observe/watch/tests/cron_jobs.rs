@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    kube_api::objects::resumption::Resumption,
     observe::{facts::CronJobFacts, watch::cron_job::CronJobContent},
     schedule::{
         ConcurrencyPolicy, Zone,
@@ -102,6 +103,30 @@ fn complete_cron_job_becomes_facts() {
         Some(at("2026-03-01T00:00:00Z")),
         "the last change of any field of the spec"
     );
+}
+
+#[test]
+fn the_client_that_set_suspend_tells_of_the_resumption() {
+    let mut resumed = cron_job();
+    assert_eq!(facts_of(&resumed).resumption, None, "it is suspended");
+    resumed["spec"]["suspend"] = false.into();
+    resumed["metadata"]["managedFields"][1]["operation"] = "Update".into();
+    let changed = at("2026-03-01T00:00:00Z");
+    assert_eq!(facts_of(&resumed).resumption, Some(Resumption::At(changed)));
+    for pointer in ["/f:spec/f:schedule", "/f:metadata"] {
+        let mut several = resumed.clone();
+        let fields = &mut several["metadata"]["managedFields"][1]["fieldsV1"];
+        if pointer == "/f:metadata" {
+            fields["f:metadata"] = json!({"f:annotations": {}});
+        } else {
+            fields["f:spec"]["f:schedule"] = json!({});
+        }
+        assert_eq!(
+            facts_of(&several).resumption,
+            Some(Resumption::Perhaps(changed)),
+            "{pointer}"
+        );
+    }
 }
 
 #[test]

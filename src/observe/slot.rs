@@ -92,7 +92,7 @@ impl Doubt {
 /// Why a slot was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossReason {
-    /// The controller started a later slot instead: only the most recent one is ever started.
+    /// The controller started a later slot instead.
     Superseded,
     /// `startingDeadlineSeconds` passed before the controller started it.
     DeadlineExceeded,
@@ -104,7 +104,7 @@ impl LossReason {
     /// The reason as part of a sentence: "lost 5 runs: …".
     pub fn sentence(self) -> &'static str {
         match self {
-            LossReason::Superseded => "the controller was late and started only the most recent slot",
+            LossReason::Superseded => "the controller was late and started a later slot instead",
             LossReason::DeadlineExceeded => "startingDeadlineSeconds passed before the controller started it",
             LossReason::NotStarted => "no controller started it, or its Job was refused",
         }

@@ -98,7 +98,7 @@ data        load          2   2026-11-27T01:00:00Z   2026-11-27T02:00:00Z   Held
 data        load          1   2026-11-27T03:00:00Z   2026-11-27T03:00:00Z   HeldByForbid: Forbid: Job load-2 still ran
 data        load          1   2026-11-27T05:00:00Z   2026-11-27T05:00:00Z   Deleting: the CronJob was being deleted
 shop        backup        1   2026-11-27T00:00:00Z   2026-11-27T00:00:00Z   Unknown: nothing watched the cluster, and it keeps no Job of that time
-shop        backup        2   2026-11-27T01:00:00Z   2026-11-27T02:00:00Z   Superseded: the controller was late and started only the most recent slot
+shop        backup        2   2026-11-27T01:00:00Z   2026-11-27T02:00:00Z   Superseded: the controller was late and started a later slot instead
 shop        backup        1   2026-11-27T04:00:00Z   2026-11-27T04:00:00Z   DeadlineExceeded: startingDeadlineSeconds passed before the controller started it
 shop        backup        1   2026-11-27T05:00:00Z   2026-11-27T05:00:00Z   Suspended: the CronJob was suspended
 shop        backup        1   2026-11-27T06:00:00Z   2026-11-27T06:00:00Z   Open: no Job yet

@@ -35,7 +35,7 @@ fn each_trouble_has_its_sentence() {
         Some((
             Trouble::Lost,
             Some(at("10:01")),
-            "lost 4 runs between 10:01 and 10:04: the controller was late and started only the most recent slot",
+            "lost 4 runs between 10:01 and 10:04 UTC: the controller was late and started a later slot instead",
         )),
     );
     check(
@@ -43,7 +43,7 @@ fn each_trouble_has_its_sentence() {
         Some((
             Trouble::Lost,
             Some(at("10:01")),
-            "lost a run at 10:01: the controller was late and started only the most recent slot",
+            "lost a run at 10:01 UTC: the controller was late and started a later slot instead",
         )),
     );
     check(

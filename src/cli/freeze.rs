@@ -136,7 +136,9 @@ pub async fn freeze(
         .filter(|reason| !reason.is_empty());
     let namespace = &args.target.namespace;
     // The reason of an earlier freeze goes with it.
-    let object = annotate(&args.target, api, "freeze", Some(&until.to_string()), reason).await?;
+    let annotations =
+        json!({OptionName::FreezeUntil.annotation(): until.to_string(), Freeze::REASON_ANNOTATION: reason});
+    let object = annotate(&args.target, api, "freeze", &annotations).await?;
     let end = end_text(until, now);
     let reason = reason.map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
     write!(
@@ -190,7 +192,8 @@ fn ignored_text(namespace: &str, object: &Value, managed: Option<&Managed>) -> O
     })
 }
 
-/// Ends the freeze of the namespace and prints what it was.
+/// Ends the freeze of the namespace and prints what it was. The end stays in the annotation: replicas and commands that
+/// start later know from it what the freeze held back.
 ///
 /// # Errors
 ///
@@ -203,17 +206,26 @@ pub async fn thaw(
 ) -> Result<(), CommandError> {
     let namespace = &args.target.namespace;
     let read = api.get(&args.target.path()).await;
-    let object = read.map_err(|error| failed("thaw", namespace, error))?.body;
-    let annotations = &object["metadata"]["annotations"];
+    let answer = read.map_err(|error| failed("thaw", namespace, error))?;
+    let annotations = &answer.body["metadata"]["annotations"];
     let get = |name: &str| annotations.get(name).and_then(Value::as_str);
     let until = get(OptionName::FreezeUntil.annotation()).filter(|until| until.trim() != "none");
+    let now = now();
+    // By the clock of the API server, since another may be ahead.
+    let end = answer.date.unwrap_or(now);
+    let freeze = NamespaceOptions::read(get).and_then(|options| options.freeze);
+    let until_now = match (until, &freeze) {
+        (None, _) => None,
+        (Some(_), None) => Some(Value::Null),
+        (Some(_), Some(freeze)) => freeze.holds_at(end).then(|| end.to_string().into()),
+    };
+    if let Some(until_now) = until_now {
+        let annotations = json!({OptionName::FreezeUntil.annotation(): until_now});
+        annotate(&args.target, api, "thaw", &annotations).await?;
+    }
     let text = match until {
         None => format!("namespace {namespace} is not frozen"),
-        Some(until) => {
-            annotate(&args.target, api, "thaw", None, None).await?;
-            let freeze = NamespaceOptions::read(get).and_then(|options| options.freeze);
-            thawed_text(namespace, until, freeze.as_ref(), now())
-        }
+        Some(until) => thawed_text(namespace, until, freeze.as_ref(), now),
     };
     writeln!(output, "{text}")
         .and_then(|()| output.flush())
@@ -259,7 +271,7 @@ fn thawed_text(namespace: &str, until: &str, freeze: Option<&Freeze>, now: Times
     };
     let end = end_text(*until, now);
     if *until <= now {
-        return format!("namespace {namespace} is not frozen: its freeze ended at {end}; its annotations are removed");
+        return format!("namespace {namespace} is not frozen: its freeze ended at {end}");
     }
     let reason = reason_text(reason);
     format!("namespace {namespace} is no longer frozen; the freeze would have ended at {end}{reason}")
@@ -277,15 +289,8 @@ fn end_text(end: Timestamp, now: Timestamp) -> String {
     format!("{}, {distance_text} {direction}", local_text(end, &Zone::utc()))
 }
 
-/// Sets or removes the annotations of the namespace. Returns the namespace.
-async fn annotate(
-    target: &Target,
-    api: &JsonApi,
-    verb: &str,
-    until: Option<&str>,
-    reason: Option<&str>,
-) -> Result<Value, CommandError> {
-    let annotations = json!({OptionName::FreezeUntil.annotation(): until, Freeze::REASON_ANNOTATION: reason});
+/// Sets these annotations of the namespace, and removes those that are null. Returns the namespace.
+async fn annotate(target: &Target, api: &JsonApi, verb: &str, annotations: &Value) -> Result<Value, CommandError> {
     let patch = json!({"metadata": {"annotations": annotations}});
     let patched = api.merge_patch(&target.path(), &patch).await;
     patched

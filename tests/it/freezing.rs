@@ -126,7 +126,14 @@ async fn a_freeze_is_set_replaced_and_ended() {
         text,
         "namespace shop is no longer frozen; the freeze would have ended at Tue 2026-12-29 22:00 UTC, 3d from now\n"
     );
-    assert_eq!(annotations(&api).await, json!({"other": "stays"}));
+    // What starts later knows the end from it.
+    let expected = json!({"cronwheel.dev/freeze-until": NOW, "other": "stays"});
+    assert_eq!(annotations(&api).await, expected);
+    let text = run(&api, &["thaw", "shop"], now()).await.unwrap();
+    let ended = "namespace shop is not frozen: its freeze ended at Sat 2026-12-26 22:00 UTC, 0s ago\n";
+    assert_eq!(text, ended);
+    assert_eq!(annotations(&api).await, expected);
+    annotate(&api, json!({"cronwheel.dev/freeze-until": null})).await;
     let text = run(&api, &["thaw", "shop"], now()).await.unwrap();
     assert_eq!(text, "namespace shop is not frozen\n");
 }
@@ -182,23 +189,26 @@ async fn a_freeze_that_nobody_follows_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_that_holds_nothing_back_is_removed() {
-    for (until, expected) in [
+async fn an_annotation_that_holds_nothing_back_is_removed_unless_it_did() {
+    for (until, expected, is_kept) in [
         (
             "2026-12-26T06:00:00Z",
-            "namespace shop is not frozen: its freeze ended at Sat 2026-12-26 06:00 UTC, 16h ago; its annotations are \
-             removed\n",
+            "namespace shop is not frozen: its freeze ended at Sat 2026-12-26 06:00 UTC, 16h ago\n",
+            true,
         ),
         (
             "tomorrow",
             "namespace shop was not frozen: cronwheel.dev/freeze-until was \"tomorrow\", which is no instant; the \
              annotation is removed\n",
+            false,
         ),
     ] {
         let api = api();
         annotate(&api, json!({"cronwheel.dev/freeze-until": until, "other": "stays"})).await;
         assert_eq!(run(&api, &["thaw", "shop"], now()).await.unwrap(), expected);
-        assert_eq!(annotations(&api).await, json!({"other": "stays"}));
+        let mut left = annotations(&api).await;
+        let stays = left.as_object_mut().unwrap().remove("cronwheel.dev/freeze-until");
+        assert_eq!((stays.is_some(), left), (is_kept, json!({"other": "stays"})));
     }
 }
 

@@ -13,8 +13,8 @@
 //! - JSON syntax errors have the messages of serde. Duplicate members are not reported. An apply reports only the first
 //!   unknown field.
 //! - The value in `field is immutable` is the JSON of the API, not that of the server's internal types.
-//! - `managedFields` records only applies, so other writes neither own fields nor conflict. Ports are identified by
-//!   number alone.
+//! - [`patch`] records only applies in `managedFields`; `apisim` adds updates of specs and annotations. Ports are
+//!   identified by number alone.
 //! - A wrong type in a strategic merge patch is reported as in any other object.
 
 pub mod decoding;

@@ -134,6 +134,7 @@ impl Api {
             resource,
             namespace: None,
             name: "",
+            writer: "",
         };
         let object = json!({"kind": resource.kind(), "apiVersion": resource.api_version(), "metadata": {"name": name}});
         let moment = self.shared.moment(0);

@@ -261,6 +261,7 @@ impl JobRunner {
                     resource: Resource::Job,
                     namespace: key.namespace(),
                     name: key.name(),
+                    writer: "",
                 };
                 // The Job exists: it was read under the same lock.
                 let _deleted = state.registry.delete(target, &options, moment);

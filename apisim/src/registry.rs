@@ -5,6 +5,7 @@
 
 mod delete;
 mod expiry;
+mod field_owners;
 mod garbage;
 mod metadata;
 mod update;
@@ -49,6 +50,8 @@ pub(crate) struct Target<'a> {
     pub(crate) namespace: Option<&'a str>,
     /// Empty for a new object.
     pub(crate) name: &'a str,
+    /// Who changes it by an update or a patch. Empty for an apply, which has a field manager of its own.
+    pub(crate) writer: &'a str,
 }
 
 impl Target<'_> {

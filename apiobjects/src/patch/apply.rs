@@ -1,7 +1,7 @@
 //! Server-side apply: merges the fields that a manager applies, and removes the fields of its previous apply that this
 //! one omits and no other manager owns.
 //!
-//! Only applies are recorded in `metadata.managedFields`. Other writes own no fields and cause no conflicts.
+//! Only applies are recorded here in `metadata.managedFields`.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

@@ -92,6 +92,7 @@ impl Registry {
                 resource,
                 namespace: key.namespace(),
                 name: key.name(),
+                writer: "",
             };
             // An object that was deleted together with another is not an error.
             let _gone = self.delete(target, options, moment);

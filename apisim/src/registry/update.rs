@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse};
+use super::{Moment, Registry, Target, Written, check_namespaces, field_owners, metadata, refuse};
 use crate::{
     Resource,
     content::Patch,
@@ -118,6 +118,9 @@ impl Registry {
         // A write without changes is skipped.
         if new == old {
             return Ok(Written::stored(stored.json()).with_warnings(warnings));
+        }
+        if part == Part::Main {
+            field_owners::record(target, &mut new, &old, moment.wall);
         }
         if is_dry_run {
             return Ok(Written::stored(to_json(&new)).with_warnings(warnings));

@@ -147,6 +147,7 @@ impl Call {
                     resource: *resource,
                     namespace: namespace.as_deref(),
                     name: "",
+                    writer: "",
                 };
                 Ok((target, Part::Main))
             }
@@ -160,6 +161,7 @@ impl Call {
                     resource: *resource,
                     namespace: namespace.as_deref(),
                     name,
+                    writer: "",
                 };
                 Ok((target, *part))
             }

@@ -26,6 +26,10 @@ use crate::{
 impl ApiService {
     pub(super) fn write(&self, request: &ParsedRequest, body: &[u8]) -> Result<Reply, Failure> {
         let (target, part) = request.call.target()?;
+        let target = Target {
+            writer: request.writer(),
+            ..target
+        };
         let is_dry_run = request.query.is_dry_run(options_of(request.call.verb))?;
         let moment = self.api.shared.moment(request.front_end);
         let written = match request.call.verb {
@@ -69,6 +73,8 @@ impl ApiService {
         let manager = &request.query.field_manager;
         check_manager(form, manager, request.query.is_forced.is_some())?;
         let content = patch::parse(form, body)?;
+        let writer = if form == PatchForm::Apply { "" } else { target.writer };
+        let target = Target { writer, ..target };
         let patch = Patch {
             form,
             content: &content,
@@ -105,6 +111,16 @@ impl ApiService {
             n_remaining: None,
             items: chosen.iter().map(|object| object.json()).collect(),
         }))
+    }
+}
+
+impl ParsedRequest {
+    /// The field manager of an update: the client, unless the request names another.
+    fn writer(&self) -> &str {
+        match &*self.query.field_manager {
+            "" => &self.client,
+            manager => manager,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use self::command::{BackfillCommand, Meant};
 use super::{
-    slot::{SkipCause, Slot, SlotOutcome},
+    slot::{LossReason, SkipCause, Slot, SlotOutcome},
     view::CronJobName,
 };
 
@@ -63,6 +63,47 @@ pub struct Missed {
     pub missed: Vec<MissedEntry>,
     /// Number of entries of `missed` without the limit.
     pub n_entries: usize,
+    /// What starts the lost slots.
+    #[serde(skip)]
+    lost: LostCommands,
+}
+
+/// Maximum number of commands in the text.
+const COMMANDS_MAX: usize = 5;
+
+/// The commands that start lost slots, one for each CronJob.
+#[derive(Clone, Debug, Default)]
+struct LostCommands {
+    first: Vec<String>,
+    /// Number of CronJobs with lost slots.
+    n: usize,
+    /// Whether one of the commands starts slots that are not lost too: they lie between lost ones.
+    have_others: bool,
+}
+
+impl LostCommands {
+    /// Adds the command for a CronJob with these entries, if any slot is lost.
+    fn add(&mut self, name: &CronJobName, entries: &[MissedEntry], command: &BackfillCommand) {
+        let lost = entries.iter().filter(|entry| entry.is_lost());
+        let first = lost.clone().map(|entry| entry.first).min();
+        let Some((from, to)) = first.zip(lost.map(|entry| entry.last).max()) else {
+            return;
+        };
+        self.n += 1;
+        if self.first.len() == COMMANDS_MAX {
+            return;
+        }
+        let meant = Meant {
+            from,
+            to,
+            has_unknown: false,
+        };
+        self.first.push(command.line(name, meant));
+        let mut others = entries
+            .iter()
+            .filter(|entry| !entry.is_lost() && entry.reason != UNKNOWN);
+        self.have_others |= others.any(|entry| entry.command.is_some() && entry.first <= to && from <= entry.last);
+    }
 }
 
 /// The slots of one CronJob that have no Job for one cause.
@@ -91,6 +132,13 @@ pub struct MissedEntry {
     /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if it would start none: the
     /// CronJob is being deleted, a calendar excludes the slots, or the namespace is still frozen.
     pub command: Option<String>,
+}
+
+impl MissedEntry {
+    /// Whether the slots should have run.
+    fn is_lost(&self) -> bool {
+        LossReason::ALL.iter().any(|lost| lost.as_str() == self.reason)
+    }
 }
 
 /// Why a slot has no Job.
@@ -143,10 +191,12 @@ impl Missed {
         command: &BackfillCommand,
     ) -> Missed {
         let (mut n_cron_jobs, mut n_slots, mut n_unknown, mut n_entries) = (0, 0, 0, 0);
-        let mut missed = Vec::new();
+        let (mut missed, mut lost) = (Vec::new(), LostCommands::default());
         for (name, slots) in cron_jobs {
             n_cron_jobs += 1;
-            for entry in entries(&name, &slots, &source, command) {
+            let entries = entries(&name, &slots, &source, command);
+            lost.add(&name, &entries, command);
+            for entry in entries {
                 let count = if entry.reason == UNKNOWN {
                     &mut n_unknown
                 } else {
@@ -170,10 +220,11 @@ impl Missed {
             n_unknown,
             missed,
             n_entries,
+            lost,
         }
     }
 
-    /// The list for a terminal. Its last line is a command that starts the slots of one entry.
+    /// The list for a terminal. Its last lines are commands that start the lost slots.
     pub fn to_text(&self) -> String {
         text::render(self)
     }

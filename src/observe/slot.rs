@@ -101,6 +101,13 @@ pub enum LossReason {
 }
 
 impl LossReason {
+    /// All reasons.
+    pub const ALL: [LossReason; 3] = [
+        LossReason::Superseded,
+        LossReason::DeadlineExceeded,
+        LossReason::NotStarted,
+    ];
+
     /// The reason as part of a sentence: "lost 5 runs: …".
     pub fn sentence(self) -> &'static str {
         match self {

@@ -103,8 +103,8 @@ shop        backup        1   2026-11-27T04:00:00Z   2026-11-27T04:00:00Z   Dead
 shop        backup        1   2026-11-27T05:00:00Z   2026-11-27T05:00:00Z   Suspended: the CronJob was suspended
 shop        backup        1   2026-11-27T06:00:00Z   2026-11-27T06:00:00Z   Open: no Job yet
 
-To start those of shop/backup from its first to its last slot:
-  cronwheel backfill backup -n shop --from 2026-11-27T01:00:00Z --to 2026-11-27T02:00:00Z --context=prod-eu
+To start the lost slots of a CronJob, from the first to the last one:
+  cronwheel backfill backup -n shop --from 2026-11-27T01:00:00Z --to 2026-11-27T04:00:00Z --context=prod-eu
 ";
     let text = invented().to_text();
     assert_eq!(text, expected, "{text}");
@@ -152,7 +152,47 @@ fn long_lists_are_cut() {
         (150, 100, minute(149))
     );
     assert_eq!((entry.first, entry.last), (minute(0), minute(149)));
-    assert!(missed.to_text().contains("\n… and 1 more lines; "));
+    let text = missed.to_text();
+    assert!(text.contains("\n… and 1 more lines; "));
+    assert_eq!(text.matches("  cronwheel backfill ").count(), 5);
+    assert!(
+        text.ends_with("\n… and 996 more CronJobs with lost slots; -o json has all commands\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_lost_slots_have_a_command_in_the_text() {
+    use SlotOutcome::{Lost, Skipped};
+    let lost = |at| slot(at, Lost(LossReason::NotStarted));
+    let suspended = |at| slot(at, Skipped(SkipCause::Suspended));
+    let text = |cron_jobs: Vec<(&str, Vec<Slot>)>| {
+        let cron_jobs = cron_jobs.into_iter().map(|(of, slots)| (name("shop", of), slots));
+        Missed::new(cron_jobs, source(), &BackfillCommand::default()).to_text()
+    };
+    let commands = text(vec![
+        ("a", vec![suspended("27T01:00")]),
+        ("b", vec![lost("27T01:00"), suspended("27T02:00")]),
+        ("c", vec![lost("27T03:00")]),
+    ]);
+    let (_, commands) = commands.split_once("\n\nTo start ").unwrap();
+    assert_eq!(
+        commands,
+        "the lost slots of a CronJob, from the first to the last one:\n  \
+         cronwheel backfill b -n shop --from 2026-11-27T01:00:00Z --to 2026-11-27T01:00:00Z\n  \
+         cronwheel backfill c -n shop --from 2026-11-27T03:00:00Z --to 2026-11-27T03:00:00Z\n"
+    );
+    let between = text(vec![(
+        "a",
+        vec![lost("27T01:00"), suspended("27T02:00"), lost("27T03:00")],
+    )]);
+    assert!(
+        between
+            .ends_with("\nSlots between these that have no Job for another reason start too; --dry-run lists them.\n"),
+        "{between}"
+    );
+    let none = text(vec![("a", vec![suspended("27T01:00")])]);
+    assert!(!none.contains("cronwheel backfill"), "{none}");
 }
 
 #[test]
@@ -195,6 +235,6 @@ fn what_backfill_does_not_start_has_no_command() {
         let missed = Missed::new(cron_jobs.into_iter(), source(), &BackfillCommand::default());
         let entry = &missed.missed[0];
         assert_eq!((&*entry.sentence, entry.command.is_some()), (sentence, has_command));
-        assert_eq!(missed.to_text().contains("cronwheel backfill"), has_command);
+        assert!(!missed.to_text().contains("cronwheel backfill"), "it is not lost");
     }
 }

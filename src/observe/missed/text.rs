@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Missed, MissedEntry, UNKNOWN};
+use super::{LostCommands, Missed, MissedEntry};
 use crate::observe::words::{harmless, instant_text, thousands};
 
 const HEADS: [&str; 6] = ["NAMESPACE", "CRONJOB", "SLOTS", "FIRST", "LAST", "WHY"];
@@ -25,10 +25,33 @@ pub(super) fn render(missed: &Missed) -> String {
             "… and {n_hidden} more lines; give a namespace by -n, or a shorter --since"
         );
     }
-    if let Some((entry, command)) = example(&missed.missed) {
-        let name = harmless(&format!("{}/{}", entry.namespace, entry.name));
-        let _ = writeln!(text, "\nTo start those of {name} from its first to its last slot:");
+    text += &commands(&missed.lost);
+    text
+}
+
+/// The commands that start lost slots.
+fn commands(lost: &LostCommands) -> String {
+    let mut text = String::new();
+    if lost.first.is_empty() {
+        return text;
+    }
+    text += "\nTo start the lost slots of a CronJob, from the first to the last one:\n";
+    for command in &lost.first {
         let _ = writeln!(text, "  {}", harmless(command));
+    }
+    match lost.n - lost.first.len() {
+        0 => {}
+        1 => text += "… and 1 more CronJob with lost slots; -o json has all commands\n",
+        n => {
+            let n = thousands(n.try_into().unwrap_or(u64::MAX));
+            let _ = writeln!(
+                text,
+                "… and {n} more CronJobs with lost slots; -o json has all commands"
+            );
+        }
+    }
+    if lost.have_others {
+        text += "Slots between these that have no Job for another reason start too; --dry-run lists them.\n";
     }
     text
 }
@@ -50,19 +73,6 @@ fn heading(missed: &Missed) -> String {
         n => format!(", and {} of which that is not known", thousands(n)),
     };
     format!("{cluster}: {slots} of {cron_jobs} without a Job{unknown}, from {since} to {now}\n")
-}
-
-/// The entry whose command is shown: of lost slots if there are any, and of unknown ones only if there are no others.
-fn example(entries: &[MissedEntry]) -> Option<(&MissedEntry, &str)> {
-    let rank = |entry: &MissedEntry| match entry.reason {
-        "NotStarted" | "Superseded" | "DeadlineExceeded" => 0,
-        UNKNOWN => 2,
-        _ => 1,
-    };
-    let with_command = entries
-        .iter()
-        .filter_map(|entry| Some((entry, entry.command.as_deref()?)));
-    with_command.min_by_key(|(entry, _)| rank(entry))
 }
 
 fn cells(entry: &MissedEntry) -> [String; 6] {

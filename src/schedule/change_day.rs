@@ -38,6 +38,8 @@ pub struct ChangeDay {
     pub moved_to: i64,
     /// Times of runs that the schedule does not name, ascending.
     pub strange: Vec<i64>,
+    /// Times that come twice and run once, by `clock-change: once` (O-6.1), ascending.
+    pub once: Vec<i64>,
 }
 
 impl ChangeDay {
@@ -67,6 +69,8 @@ impl ChangeDay {
             .filter(|time| n_of(time) == 0)
             .partition(|time| is_moved(time));
         let is_strange = |run: &&i64| !wanted.contains(run) && (moved.is_empty() || **run != moved_to);
+        let is_once = |time: &&i64| to < from && touched.contains(*time) && schedule.follows_once() && n_of(time) == 1;
+        let once = times.clone().filter(is_once).copied().collect();
         let mut strange: Vec<i64> = runs.iter().filter(is_strange).copied().collect();
         strange.dedup();
         ChangeDay {
@@ -77,6 +81,7 @@ impl ChangeDay {
             moved,
             moved_to,
             strange,
+            once,
         }
     }
 
@@ -89,6 +94,7 @@ impl ChangeDay {
             moved: Vec::new(),
             moved_to: 0,
             strange: Vec::new(),
+            once: Vec::new(),
         }
     }
 
@@ -99,7 +105,7 @@ impl ChangeDay {
             .any(|times| !times.is_empty())
     }
 
-    /// Returns `, so …`, or an empty text if the runs are as on other days.
+    /// Returns `, so …`, or an empty text if the change concerns no run.
     pub fn text(&self) -> String {
         let no_run = if self.n_runs == 0 {
             "there is no run on that day: "
@@ -110,6 +116,7 @@ impl ChangeDay {
         let parts = [
             phrase(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
             phrase(&self.repeated, "runs twice", "come twice"),
+            phrase(&self.once, "runs once", "come once"),
             phrase(
                 &self.moved,
                 &format!("runs at {moved_to}"),
@@ -226,7 +233,8 @@ mod tests {
         let change = effective.effective_zone().next_change_after(after.as_second()).unwrap();
         let day = ChangeDay::new(&effective, effective.parsed.as_ref().unwrap(), after, &change);
         assert_eq!(day.text(), expected, "{text} in {zone}");
-        assert_eq!(day.is_disturbed(), !expected.is_empty());
+        // One run is as on other days.
+        assert_eq!(day.is_disturbed(), !expected.is_empty() && day.once.is_empty());
     }
 
     #[test]
@@ -254,7 +262,15 @@ mod tests {
         let once = |text, zone, after, expected| check_option(ClockChange::Once, text, zone, after, expected);
         let (spring, autumn) = ("2027-03-01T00:00:00Z", "2026-10-01T00:00:00Z");
         once("30 2 * * *", "Europe/Berlin", spring, ", so 02:30 runs at 03:00");
-        once("30 2 * * *", "Europe/Berlin", autumn, "");
+        once("30 2 * * *", "Europe/Berlin", autumn, ", so 02:30 runs once");
+        once(
+            "*/30 2-3 * * *",
+            "Europe/Berlin",
+            autumn,
+            ", so 2 runs come once, 02:00 the first",
+        );
+        once("30 4 * * *", "Europe/Berlin", autumn, "");
+        once("*/30 * * * *", "Europe/Berlin", autumn, "");
         once("0 3 * * *", "Europe/Berlin", spring, "");
         once(
             "*/20 1-3 * * *",

@@ -2,6 +2,7 @@
 
 mod catch_up;
 mod event_rules;
+mod frozen;
 mod resumed;
 mod run_now;
 mod tries;
@@ -175,7 +176,7 @@ impl Block<'_> {
                 "concurrencyPolicy is Replace: the runs before it are deleted first",
             )?;
         }
-        if let Some(difference) = meaning.difference {
+        if let Some(difference) = self.difference() {
             line(f, "difference", difference)?;
         }
         if self.is_wide {

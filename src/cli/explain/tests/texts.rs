@@ -95,6 +95,37 @@ next check   2026-05-05T10:10:00Z
 }
 
 #[test]
+fn a_freeze_differs_from_the_built_in_controller_if_a_slot_is_due_in_it() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+        "name": "default", "annotations": {"cronwheel.dev/freeze-until": "2026-05-05T12:00:00Z"}}});
+    for (spec, last, expected) in [
+        (
+            json!({}),
+            "2026-05-05T09:50:00Z",
+            Some("the built-in controller starts it"),
+        ),
+        (
+            json!({"schedule": "0 11 * * *"}),
+            "2026-05-04T11:00:00Z",
+            Some("the built-in controller starts the next slot, Tue 2026-05-05 11:00 UTC"),
+        ),
+        (json!({"schedule": "0 3 * * *"}), "2026-05-05T03:00:00Z", None),
+        (
+            json!({"schedule": "0 9 * * *", "startingDeadlineSeconds": 60}),
+            "2026-05-04T09:00:00Z",
+            None,
+        ),
+    ] {
+        let cron_job = cron_job(json!({"spec": spec, "status": {"lastScheduleTime": last}}));
+        let list = json!({"kind": "List", "items": [cron_job, namespace]}).to_string();
+        let output = run_on(&list, &[]).unwrap().output;
+        assert!(output.contains("\nreason       Frozen: "), "{output}");
+        let difference = output.lines().find_map(|line| line.strip_prefix("difference   "));
+        assert_eq!(difference, expected, "{output}");
+    }
+}
+
+#[test]
 fn several_cron_jobs_have_a_block_each() {
     let broken = cron_job(json!({"metadata": {"name": "broken"}, "spec": {"schedule": "@reboot"}}));
     let young = json!({"metadata": {"name": "young", "creationTimestamp": null}, "status": null});

@@ -1,6 +1,6 @@
 //! What the switch to cronwheel would do to the CronJobs of a cluster. It reads no clock and sends no request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -88,10 +88,14 @@ impl Switch {
         if outlook.has_foreign_jobs {
             self.foreign_jobs.add(title);
         }
-        for reason in &outlook.warnings {
-            if !REPORTED_OTHERWISE.contains(reason) {
-                self.warnings.entry(reason.as_str()).or_default().add(title);
-            }
+        // A CronJob has an Event for each annotation.
+        let reasons = outlook
+            .warnings
+            .iter()
+            .filter(|reason| !REPORTED_OTHERWISE.contains(reason));
+        let reasons: BTreeSet<&str> = reasons.map(|reason| reason.as_str()).collect();
+        for reason in reasons {
+            self.warnings.entry(reason).or_default().add(title);
         }
         if let Some(record) = &outlook.record {
             self.add_record(record, title, now);

@@ -276,3 +276,16 @@ fn other_warning_events_are_summarised() {
         "{found:#?}"
     );
 }
+
+#[test]
+fn a_cron_job_with_several_events_of_a_reason_is_named_once() {
+    let annotations = json!({"cronwheel.dev/spread": "soon", "cronwheel.dev/missed-runs": "some"});
+    let invalid = json!({"metadata": {"annotations": annotations}});
+    check(
+        &[invalid.clone(), invalid],
+        &[
+            "! Warning Events: cronwheel would emit at once: InvalidOption on shop/c0, shop/c1 -> cronwheel explain NAME -n \
+             NAMESPACE says why; docs/operate/running.md has the meaning",
+        ],
+    );
+}

@@ -205,12 +205,28 @@ impl Block<'_> {
         Some(format!(": due {span} ago and not started{advice}"))
     }
 
-    /// Returns `: next run …, in 9m 55s` if nothing is due.
+    /// Returns `: next run …, in 9m 55s` if nothing is due, with the slot if the run starts later.
     fn next_run_text(&self) -> Option<String> {
+        let next = self
+            .explanation
+            .next_wakeup
+            .filter(|_| self.explanation.reason == Reason::NotDue)?;
+        let schedule = &self.subject.record.as_ref().ok()?.schedule;
+        let (start, zone) = (schedule.start_of(next), schedule.effective_zone());
+        let slot = if start == next {
+            String::new()
+        } else {
+            format!(", for the slot {}", local_text(next, zone))
+        };
+        let wait = span_text(self.now, start);
+        Some(format!(": next run {}, in {wait}{slot}", local_text(start, zone)))
+    }
+
+    /// The start of the next slot, at which the controller decides.
+    fn next_start(&self) -> Option<Timestamp> {
         let next = self.explanation.next_wakeup?;
-        let zone = self.subject.record.as_ref().ok()?.schedule.effective_zone();
-        let wait = span_text(self.now, next);
-        (self.explanation.reason == Reason::NotDue).then(|| format!(": next run {}, in {wait}", local_text(next, zone)))
+        let record = self.subject.record.as_ref();
+        Some(record.map_or(next, |record| record.schedule.start_of(next)))
     }
 
     /// `, for the slot … (…), 5s late`.
@@ -243,12 +259,13 @@ impl Block<'_> {
             format!("Job {} ({why})", delete.name)
         });
         lines(f, "deletes", &deletes.collect::<Vec<_>>())?;
-        let events: Vec<String> = explanation.events.iter().map(|event| self.event_text(event)).collect();
+        let events = explanation.events.iter().filter(|event| !self.is_noted(&event.message));
+        let events: Vec<String> = events.map(|event| self.event_text(event)).collect();
         lines(f, "events", &events)?;
         lines(f, "status", &self.status_lines())?;
         let nothing = explanation.job.is_none()
             && explanation.deletes.is_empty()
-            && events.is_empty()
+            && explanation.events.is_empty()
             && explanation.status.is_none();
         if nothing && explanation.reason != Reason::PerhapsResumed {
             line(f, "does", "nothing")?;
@@ -258,15 +275,21 @@ impl Block<'_> {
 
     /// The Events of the cluster.
     fn recorded(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let events = self.recorded.unwrap_or_default().iter().take(PRINTED_MAX);
-        let mut texts: Vec<String> = events.map(|event| event.text(self.now)).collect();
-        if texts.is_empty() && self.explanation.reason == Reason::NotStarted {
+        let recorded = self.recorded.unwrap_or_default();
+        let events = recorded.iter().filter(|event| !self.is_noted(&event.message));
+        let mut texts: Vec<String> = events.take(PRINTED_MAX).map(|event| event.text(self.now)).collect();
+        if recorded.is_empty() && self.explanation.reason == Reason::NotStarted {
             texts.push(match self.recorded {
                 Some(_) => "no Events".to_owned(),
                 None => self.unread_text(),
             });
         }
         lines(f, "recorded", &texts)
+    }
+
+    /// Whether a note says what an Event says: why an option cannot be used.
+    fn is_noted(&self, message: &str) -> bool {
+        self.subject.notes.iter().any(|note| note == message)
     }
 
     /// Says how to see the Events that were not read.
@@ -283,7 +306,7 @@ impl Block<'_> {
         {
             return text;
         }
-        match self.explanation.next_wakeup {
+        match self.next_start() {
             next if reason == Reason::CreateFailed => {
                 let record = self.subject.record.as_ref().ok();
                 // One of several slots is retried beyond the next one.

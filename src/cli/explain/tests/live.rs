@@ -354,6 +354,24 @@ async fn a_slot_that_the_controller_has_not_started_is_not_predicted_to_start() 
     assert_eq!(answer["reason"], "Created");
 }
 
+#[tokio::test]
+async fn an_option_that_cannot_be_used_is_told_once() {
+    let cron_job = cron_job(json!({"metadata": {"annotations": {"cronwheel.dev/spread": "soon"}}}));
+    let text = run_text_live(&cron_job, &[], &[]).await;
+    let (_, note) = text.trim_end().rsplit_once("\nnote         ").unwrap();
+    assert!(
+        note.starts_with("annotation cronwheel.dev/spread is \"soon\": "),
+        "{text}"
+    );
+    let events = [
+        recorded("InvalidOption", note, "2026-05-05T09:00:03Z"),
+        recorded("MissSchedule", "Missed", "2026-05-05T09:00:03Z"),
+    ];
+    let text = run_text_live(&cron_job, &[], &events).await;
+    assert_eq!(text.matches("cronwheel.dev/spread").count(), 1, "{text}");
+    assert!(text.contains("\nrecorded     Warning  MissSchedule"), "{text}");
+}
+
 /// The CronJob `hello`, daily at 10:00, with an option, changed at 11:00 by a client that set these fields.
 fn resumed(option: &str, fields: &Value) -> Value {
     cron_job(json!({

@@ -95,6 +95,22 @@ next check   2026-05-05T10:10:00Z
 }
 
 #[test]
+fn a_spread_run_waits_for_its_start() {
+    let spread = cron_job(json!({"metadata": {"annotations": {"cronwheel.dev/spread": "9m"}}}));
+    let answer = run_json(std::slice::from_ref(&spread), &[]);
+    let start: Timestamp = answer["nextStarts"][0].as_str().unwrap().parse().unwrap();
+    let list = json!({"kind": "List", "items": [spread]}).to_string();
+    let output = run_on(&list, &[]).unwrap().output;
+    let wall = start.strftime("%Y-%m-%d %H:%M");
+    assert!(
+        output.contains(&format!("\ndecision     wait: next run Tue {wall}")),
+        "{output}"
+    );
+    assert!(output.contains(", for the slot Tue 2026-05-05 10:00 UTC\n"), "{output}");
+    assert!(output.contains(&format!("\nnext check   {start}\n")), "{output}");
+}
+
+#[test]
 fn a_freeze_differs_from_the_built_in_controller_if_a_slot_is_due_in_it() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": "default", "annotations": {"cronwheel.dev/freeze-until": "2026-05-05T12:00:00Z"}}});

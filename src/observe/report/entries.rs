@@ -47,7 +47,8 @@ pub struct SlotCounts {
     pub n_open: u64,
     /// Number of slots of which it is not known whether they had a Job, or should have had one.
     pub n_unknown: u64,
-    /// Number of those of `n_unknown` that had no Job, and may be on a date that a calendar excludes or in a freeze.
+    /// Number of those of `n_unknown` that had no Job, and may be on a date that a calendar excludes, in a freeze or in a
+    /// suspension.
     pub n_undecided: u64,
     /// Number of those of `n_started` with more than one Job.
     pub n_doubled: u64,

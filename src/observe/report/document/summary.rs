@@ -131,7 +131,7 @@ fn unknown(report: &Report) -> Option<Block> {
             let undecided = match report.slots.n_undecided {
                 0 => String::new(),
                 n => format!(
-                    " {} of them had no Job, and may be on a date that a calendar excludes or in a freeze.",
+                    " {} of them had no Job, and may be on a date that a calendar excludes, in a freeze or in a suspension.",
                     thousands(n)
                 ),
             };

@@ -51,7 +51,7 @@ fn each_trouble_has_its_sentence() {
         Some((
             Trouble::Late,
             Some(at("10:01")),
-            "the run of 10:01 has not started for 40 s",
+            "the run of 10:01 UTC has not started for 40 s",
         )),
     );
     check(
@@ -165,7 +165,7 @@ fn three_periods_without_success_are_trouble() {
     let found = attention(&world).expect("trouble");
     assert_eq!(
         (found.trouble, found.reason.as_str()),
-        (Trouble::NoSuccess, "no run has succeeded since 10:00:20")
+        (Trouble::NoSuccess, "no run has succeeded since 10:00:20 UTC")
     );
     assert_eq!(found.last_success, Some(at("10:00:20")));
 }

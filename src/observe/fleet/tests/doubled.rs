@@ -15,7 +15,7 @@ fn two_jobs_of_one_slot_are_doubled() {
     world.fleet.apply_run(second, world.now);
     let found = &world.detail().attention[0];
     assert_eq!((found.trouble.as_str(), found.since), ("doubled", Some(at("10:01"))));
-    let expected = "the slot 10:01 has more than one Job: bill-29632921, bill-again";
+    let expected = "the slot 10:01 UTC has more than one Job: bill-29632921, bill-again";
     assert_eq!(found.reason, expected);
     assert_eq!(world.slot("10:01").other_jobs, ["bill-again".into()]);
     assert!(world.detail().other_runs.is_empty());

@@ -125,7 +125,7 @@ fn lost_slots_beyond_those_that_are_kept_are_told() {
     assert_eq!(found.since, Some(at("2026-04-05T11:00:00Z")));
     assert!(found.reason.starts_with("lost at least 9"), "{}", found.reason);
     assert!(
-        found.reason.contains(" runs between Sun 5 Apr 11:00 and 09:00: "),
+        found.reason.contains(" runs between Sun 5 Apr 11:00 and 09:00 UTC: "),
         "{}",
         found.reason
     );

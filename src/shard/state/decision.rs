@@ -162,7 +162,10 @@ impl ShardState {
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::Missed(slot) => self.skip_slots(owner, slot, InstantOutcome::Missed, verdict, now),
-            SkipReason::Resumed(slot) => self.skip_slots(owner, slot, InstantOutcome::Suspended, verdict, now),
+            SkipReason::Resumed(slot) => {
+                let outcome = self.outcome_of_release(owner, slot);
+                self.skip_slots(owner, slot, outcome, verdict, now);
+            }
             SkipReason::AlreadyActive(slot) => {
                 self.hold_back(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }

@@ -115,6 +115,18 @@ impl ShardState {
         }
     }
 
+    /// The outcome of a slot that `on-resume` does not start. A leader that saw neither the freeze nor the suspension knows
+    /// the end of the freeze from its annotation.
+    pub(super) fn outcome_of_release(&self, owner: OwnerIndex, slot: Timestamp) -> InstantOutcome {
+        let start = self.index.cron_job(owner).record.schedule.start_of(slot);
+        let thawed = self.freeze_of(owner).map(|freeze| last_frozen(freeze.until));
+        if thawed >= Some(start) {
+            InstantOutcome::Frozen
+        } else {
+            InstantOutcome::Suspended
+        }
+    }
+
     /// The freeze of a CronJob, current or past: the one of its namespace or of the installation that ends later.
     pub(super) fn freeze_of(&self, owner: OwnerIndex) -> Option<&Freeze> {
         let Freezes { of_namespaces, of_all } = &self.freezes;

@@ -143,7 +143,10 @@ async fn attention(visit: &Visit) {
     let expected = [
         (
             "lost",
-            format!("{shop}/sync lost a run at {}: startingDeadlineSeconds passed", hour(1)),
+            format!(
+                "{shop}/sync lost a run at {} UTC: startingDeadlineSeconds passed",
+                hour(1)
+            ),
         ),
         (
             "failed",

@@ -65,6 +65,8 @@ fn the_next_leader_knows_from_the_annotation_which_slots_were_frozen() {
     world.select_with(UNTIL_9_30);
     world.advance_to("09:59:59");
     world.expect(&[]);
+    let counts = [InstantOutcome::Frozen, InstantOutcome::Suspended].map(|outcome| count(&world, outcome));
+    assert_eq!(counts, [3, 0]);
     world.advance_to("10:00:00");
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }

@@ -192,8 +192,8 @@ fn ignored_text(namespace: &str, object: &Value, managed: Option<&Managed>) -> O
     })
 }
 
-/// Ends the freeze of the namespace and prints what it was. The end stays in the annotation: replicas and commands that
-/// start later know from it what the freeze held back.
+/// Ends the freeze of the namespace and prints what it was. The annotation keeps the end, which tells later replicas and
+/// commands what the freeze held back.
 ///
 /// # Errors
 ///
@@ -289,7 +289,7 @@ fn end_text(end: Timestamp, now: Timestamp) -> String {
     format!("{}, {distance_text} {direction}", local_text(end, &Zone::utc()))
 }
 
-/// Sets these annotations of the namespace, and removes those that are null. Returns the namespace.
+/// Patches the annotations of the namespace: a null removes one. Returns the namespace.
 async fn annotate(target: &Target, api: &JsonApi, verb: &str, annotations: &Value) -> Result<Value, CommandError> {
     let patch = json!({"metadata": {"annotations": annotations}});
     let patched = api.merge_patch(&target.path(), &patch).await;

@@ -45,8 +45,8 @@ impl Display for Check<'_> {
     }
 }
 
-/// Counts these CronJobs, those that do not run as their annotations say, and the documents that cannot be read. `None` if
-/// there are none.
+/// Counts the CronJobs that never run or are refused, those with an annotation that cannot be used, and the documents that
+/// cannot be read. `None` if there are none.
 pub(super) fn defects(explained: &[Explained], n_broken: usize, now: Timestamp) -> Option<String> {
     let n_unfit = n_unfit(explained, now);
     let n_cron_jobs = explained.len();

@@ -62,25 +62,16 @@ const OF_NAMESPACE: [Place; 1] = [Place::new(
 
 /// One sentence for each option of an object that is in a place without an effect.
 pub(super) fn misplaced_notes(object: &Value, annotated: Annotated) -> Vec<String> {
-    each_misplaced(object, annotated, |place, name| {
-        let Place {
-            kind, owner, remedy, ..
-        } = place;
-        format!("{kind} {name}{owner} has no effect; {remedy}")
-    })
+    misplaced(object, annotated, " has no effect;")
 }
 
 /// Each option of an object that is in a place without an effect, with what mends it.
 pub(super) fn misplaced_remedies(object: &Value, annotated: Annotated) -> Vec<String> {
-    each_misplaced(object, annotated, |place, name| {
-        let Place {
-            kind, owner, remedy, ..
-        } = place;
-        format!("{kind} {name}{owner}: {remedy}")
-    })
+    misplaced(object, annotated, ":")
 }
 
-fn each_misplaced(object: &Value, annotated: Annotated, text: impl Fn(&Place, &str) -> String) -> Vec<String> {
+/// `before_remedy` stands between an option and what mends it.
+fn misplaced(object: &Value, annotated: Annotated, before_remedy: &str) -> Vec<String> {
     let (places, mut options) = match annotated {
         Annotated::CronJob => (&OF_CRON_JOB[..], of_cron_job()),
         Annotated::Namespace => (&OF_NAMESPACE[..], of_namespace()),
@@ -90,7 +81,10 @@ fn each_misplaced(object: &Value, annotated: Annotated, text: impl Fn(&Place, &s
         let members = object.pointer(place.pointer).and_then(Value::as_object);
         let present = members.into_iter().flat_map(|members| members.keys());
         let present = present.filter(|name| options.contains(&name.as_str()));
-        present.map(|name| text(place, name))
+        let Place {
+            kind, owner, remedy, ..
+        } = place;
+        present.map(move |name| format!("{kind} {name}{owner}{before_remedy} {remedy}"))
     });
     notes.collect()
 }

@@ -190,10 +190,8 @@ impl CronJobSchedule {
 
     /// The latest slot not after `until` that the calendar does not exclude, given that `due` is a slot.
     pub(crate) fn latest_wanted(&self, due: Timestamp, until: Timestamp) -> Option<Timestamp> {
-        let parsed = self.parsed.as_ref().ok();
         let Some(exclusion) = self.exclusion() else {
-            let later = parsed.and_then(|parsed| due::most_recent(parsed, &self.default_zone, due, until));
-            return Some(later.unwrap_or(due));
+            return Some(self.latest_between(due, until).unwrap_or(due));
         };
         let later = exclusion.last_slot(due, due, until);
         later.or_else(|| Some(due).filter(|due| !exclusion.excludes(*due)))

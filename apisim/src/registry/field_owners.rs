@@ -1,5 +1,5 @@
-//! Who has set which field last, in `metadata.managedFields`: of the specs of CronJobs, and of annotations of CronJobs and
-//! namespaces. Applies have entries of their own.
+//! The entries of `metadata.managedFields`, which name the last writer of each field. They cover the specs of CronJobs, and the
+//! annotations of CronJobs and namespaces. Applies have entries of their own.
 //!
 //! Unlike in the API server, an object has no entry before its first update, so that fleets stay small. Its fields then
 //! belong to `before-first-apply` since its creation.
@@ -22,11 +22,11 @@ pub(super) fn record(target: Target<'_>, new: &mut Value, old: &Value, now: Time
     if !is_recorded || target.writer.is_empty() {
         return;
     }
-    let changed: Vec<(&[&str], String)> = SETS
+    let changed: Vec<(&str, &[&str], String)> = SETS
         .iter()
         .flat_map(|(pointer, path)| {
             let names = changed_members(old.pointer(pointer), new.pointer(pointer));
-            names.into_iter().map(move |name| (*path, name))
+            names.into_iter().map(move |name| (*pointer, *path, name))
         })
         .collect();
     if changed.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn record(target: Target<'_>, new: &mut Value, old: &Value, now: Time
             vec![creation(target, old)]
         }
     };
-    for (path, name) in &changed {
+    for (_, path, name) in &changed {
         for entry in entries.iter_mut().filter(|entry| entry["subresource"].is_null()) {
             remove(&mut entry["fieldsV1"], path, name);
         }
@@ -49,8 +49,7 @@ pub(super) fn record(target: Target<'_>, new: &mut Value, old: &Value, now: Time
     let place = entries.iter().position(is_own);
     let mut own = place.map_or_else(|| entry(target, target.writer), |place| entries.remove(place));
     own["time"] = seconds(now).into();
-    for (path, name) in changed {
-        let (pointer, _) = SETS.iter().find(|(_, of_set)| *of_set == path).unwrap_or(&SETS[0]);
+    for (pointer, path, name) in changed {
         if new.pointer(pointer).is_some_and(|set| set.get(&name).is_some()) {
             insert(&mut own["fieldsV1"], path, &name);
         }

@@ -23,11 +23,7 @@ impl Ineffective {
 
     /// Adds a namespace if it has some.
     pub(super) fn add_namespace(&mut self, namespace: &Value) {
-        let title = |namespace: &Value| {
-            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
-            format!("namespace {name}")
-        };
-        self.add(namespace, Annotated::Namespace, title);
+        self.add(namespace, Annotated::Namespace, namespace_title);
     }
 
     /// Adds a namespace if it has defaults, for replicas that do not select namespaces by label and so read none.
@@ -37,10 +33,9 @@ impl Ineffective {
         let names = defaults.into_iter().chain([ALERTS_ANNOTATION]);
         let present: Vec<&str> = names.filter(|name| annotations.get(name).is_some()).collect();
         if !present.is_empty() {
-            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
             let remedy = "set it on each CronJob, or give the replicas a --namespace-selector";
             self.0
-                .add(|| format!("namespace {name} ({}: {remedy})", present.join(", ")));
+                .add(|| format!("{} ({}: {remedy})", namespace_title(namespace), present.join(", ")));
         }
     }
 
@@ -61,4 +56,9 @@ impl Ineffective {
             Finding::warning("annotations", reason, "correct their names or places, or remove them")
         })
     }
+}
+
+fn namespace_title(namespace: &Value) -> String {
+    let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+    format!("namespace {name}")
 }

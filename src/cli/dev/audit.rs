@@ -284,7 +284,7 @@ impl Terms {
 }
 
 impl Entry {
-    /// Notes the outcome of a slot. Returns the one that it had before.
+    /// Notes the outcome of a slot. Returns its former outcome.
     fn note_outcome(&mut self, slot: Timestamp, outcome: Outcome) -> Option<Outcome> {
         let former = self.slots.insert(slot, outcome);
         if self.slots.len() > SLOTS_MAX {

@@ -30,8 +30,8 @@ const TAKES_IN_FLIGHT_MAX: usize = 32;
 /// that takes 256 shards places them a few times and not after each answer.
 const TAKES_REFILLED_AT: usize = TAKES_IN_FLIGHT_MAX / 2;
 
-/// The time within which a shard is led after its Lease was taken: the proof of a complete view takes four seconds at most,
-/// and a list of the largest clusters ten.
+/// A leader whose last renewal came this long after it took the shard counts as one that led it. The proof of a complete view
+/// takes some four seconds. A leader that had to list for its view may have ended before it led.
 const LED_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
 /// The number of terms that may begin and end between the last observation of a shard and the deletion of its Lease.

@@ -39,8 +39,8 @@ pub enum NoShardsReason {
         /// The version of a member that takes shards.
         theirs: u16,
     },
-    /// Members with another scope, namespace selector or default time zone take shards. This replica takes over when the last of them has
-    /// stopped.
+    /// Members with another scope, namespace selector or default time zone take shards. This replica takes over when the
+    /// last of them has stopped.
     #[error(
         "it was configured with {ours}, and a member with {theirs} is active: it waits until the last such member stops; \
          give all replicas of an installation the same {}",

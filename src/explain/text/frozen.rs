@@ -3,7 +3,7 @@
 use super::Block;
 use crate::{
     explain::{calendar::local_text, reason::Reason},
-    schedule::{due, thaw::FrozenCronJob},
+    schedule::thaw::FrozenCronJob,
 };
 
 impl Block<'_> {
@@ -27,11 +27,8 @@ impl Block<'_> {
 
     /// Whether a slot is due, and may start by its deadline.
     fn has_due_slot(&self, frozen: &FrozenCronJob<'_>) -> bool {
-        let Ok(parsed) = &frozen.schedule.parsed else {
-            return false;
-        };
         let since = frozen.last_schedule_time.unwrap_or(frozen.created);
-        let due = due::most_recent(parsed, &frozen.schedule.default_zone, since, self.now);
+        let due = frozen.schedule.latest_between(since, self.now);
         let age_seconds = due.map(|slot| self.now.duration_since(slot).as_secs());
         age_seconds.is_some_and(|age| frozen.starting_deadline_seconds.is_none_or(|seconds| age <= seconds))
     }

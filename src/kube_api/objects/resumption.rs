@@ -15,7 +15,8 @@ const CREATION_SLACK: SignedDuration = SignedDuration::from_secs(1);
 pub struct SpecEntry {
     /// The last change of the client.
     pub time: Timestamp,
-    /// Whether the client updates fields. One that applies a manifest has an entry also for what it does not change.
+    /// Whether the client updates fields. The entry of a client that applies a manifest also has fields that it did not
+    /// change.
     pub is_update: bool,
     /// Whether the client has set `spec.suspend` last.
     pub has_suspend: bool,
@@ -23,7 +24,7 @@ pub struct SpecEntry {
     pub is_alone: bool,
 }
 
-/// What is known of the last resumption of a CronJob that is not suspended.
+/// The last resumption of a CronJob that is not suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
     /// It was resumed then.
@@ -36,7 +37,7 @@ impl Resumption {
     /// What the entries tell. `None` if the CronJob was not resumed since its creation, or if there are no entries.
     pub fn of(entries: &[SpecEntry], created: Timestamp) -> Option<Resumption> {
         let last = entries.iter().map(|entry| entry.time).max()?;
-        // Whoever has set a field did so after its last change.
+        // The value of a field is at least as old as the earliest entry that has the field.
         let setters = entries.iter().filter(|entry| entry.has_suspend);
         let resumption = match setters.min_by_key(|entry| entry.time) {
             Some(entry) if entry.is_update && entry.is_alone => Resumption::At(entry.time),
